@@ -1,0 +1,63 @@
+# Everything a developer types. `make help` lists it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+.DEFAULT_GOAL := help
+
+.PHONY: help setup demo test up down check format synth pins clean
+
+help: ## What can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+
+setup: .build/setup.stamp ## The environment: Python packages, Node, the CDK command line (all pinned)
+
+$(UV):
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
+
+# uv compiles the packages: without .pyc files importing aws_cdk alone takes 5 s instead of 1 s.
+.build/setup.stamp: $(UV) requirements/dev.txt requirements/emulator.txt clients/python/pyproject.toml package.json
+	@mkdir -p .build
+	$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -r requirements/dev.txt
+	$(UV) pip install --quiet --no-deps --python $(BIN)/python -e clients/python
+	$(UV) venv --quiet --clear --python $(BIN)/python .venv-emulator
+	$(UV) pip install --quiet --compile-bytecode --python .venv-emulator/bin/python -r requirements/emulator.txt
+	$(BIN)/npm install --silent --no-audit --no-fund --no-package-lock
+	@touch $@
+
+demo: setup ## Deploy into a local cloud, stream real conversations through it, compare, stop
+	@$(BIN)/python -m local demo
+
+up: setup ## Keep a local cloud running; prints its URL and how to get a token
+	@$(BIN)/python -m local up
+
+down: ## Stop the local cloud that `make up` keeps
+	@$(BIN)/python -m local down
+
+format: setup ## Format and fix what can be fixed
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+check: setup ## The gate before a commit: format, lint, types, import contract, unit tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@cd lambdas && PYTHONPATH=.:.. ../$(BIN)/lint-imports --config ../pyproject.toml
+	@$(BIN)/python -m pytest -q tests/unit
+
+synth: setup ## The `aws` templates for two regions, through cfn-lint and cdk-nag
+	@$(BIN)/python -m stacks.synth
+
+test: check ## Everything that CI runs
+	@$(BIN)/python -m pytest
+
+pins: setup ## Resolve requirements/*.in again
+	$(UV) pip compile -q --no-header --no-emit-index-url --python-version 3.11 requirements/dev.in -o requirements/dev.txt
+	$(UV) pip compile -q --no-header --no-emit-index-url --python-version 3.11 requirements/emulator.in -o requirements/emulator.txt
+	$(UV) pip compile -q --no-header --no-emit-index-url --python-version 3.14 --no-emit-package botocore \
+	  --no-emit-package urllib3 --no-emit-package python-dateutil --no-emit-package six requirements/lambda.in -o requirements/lambda.txt
+
+clean: down ## Remove what was built
+	rm -rf .build .local cdk.out $(VENV) .venv-emulator node_modules

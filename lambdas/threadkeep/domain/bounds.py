@@ -1,0 +1,52 @@
+"""Every bound of the service, with its unit last in the name.
+
+Those of the gateway are AWS's (API Gateway quotas for WebSocket APIs, read 2026-11-29: 32 KiB a frame, 128 KiB a
+message, 10 min idle, 2 h lifetime); ours keep clear of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+FRAME_BYTES_MAX: Final = 24 * 1024
+"""A frame, either way. API Gateway closes at 32 KiB (1009)."""
+OPS_BYTES_MAX: Final = 16 * 1024
+"""The ops of one append, so that a delta fits its frame."""
+PIECE_BYTES_MAX: Final = 16 * 1024
+"""The ops of one piece of a settled message that is read as a log."""
+PAGE_OPS_BYTES_MAX: Final = 20 * 1024
+"""The ops of one `stream.resume` page, so that the page fits its frame."""
+STREAM_BYTES_MAX: Final = 8 * 1024 * 1024
+"""The ops of a whole answer."""
+BODY_INLINE_BYTES_MAX: Final = 300_000
+"""A packed body kept in the item. DynamoDB refuses items over 400 KB."""
+JSON_DEPTH_MAX: Final = 64
+METADATA_BYTES_MAX: Final = 16 * 1024
+TITLE_CHARS_MAX: Final = 512
+NAME_CHARS_MAX: Final = 256
+"""Any short name that a client mints: producer, model, cursor, ref."""
+PARTS_MAX: Final = 1_000
+TOKEN_BYTES_MAX: Final = 4 * 1024
+PAGE_ITEMS_MAX: Final = 100
+PAGE_ITEMS_DEFAULT: Final = 50
+VIEWERS_MAX: Final = 100
+"""Viewers of one conversation."""
+LIVE_STREAMS_MAX: Final = 4
+"""Live streams of one conversation."""
+LEASE_MS: Final = 30_000
+"""A stream without an append or beat for so long is dead."""
+SUBSCRIPTION_MS: Final = 10 * 60_000
+SETTLED_STATE_MS: Final = 10 * 60_000
+"""How long a settled stream's state stays, so that late writers hear `closed`."""
+SEAL_OLD_MS: Final = 5_000
+"""A seal older than this is finished by whoever finds it."""
+FAN_OUT_WAIT_MS: Final = 250
+"""How long a producer waits for its viewers' frames."""
+ID_AHEAD_MS_MAX: Final = 2 * 60_000
+"""How far an id's time may lie ahead of the server's clock."""
+PULSE_EVERY_MS: Final = 60_000
+"""A conversation's last activity is written at most so often."""
+ARCHIVE_IDLE_DAYS: Final = 30
+HEAD_CACHE_MS: Final = 10_000
+"""How long a function trusts a conversation's owner without reading it again."""
+RETENTION_DAYS_MAX: Final = 36_500
