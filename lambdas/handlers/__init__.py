@@ -1,0 +1,1 @@
+"""Entry points of the Lambda functions, one module a bulkhead."""

@@ -1,0 +1,1 @@
+"""The edge: API Gateway events and frames in, frames out."""

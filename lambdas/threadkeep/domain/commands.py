@@ -1,0 +1,181 @@
+"""The requests of the protocol, each a typed value: its action, who may ask, and what it must hold.
+
+Decoding one is the whole of its syntax check; a message that fails it names the field.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+from threadkeep.domain.bounds import (
+    NAME_CHARS_MAX,
+    PAGE_ITEMS_DEFAULT,
+    PAGE_ITEMS_MAX,
+    PARTS_MAX,
+    RETENTION_DAYS_MAX,
+    TITLE_CHARS_MAX,
+)
+from threadkeep.domain.ids import ID_PATTERN
+from threadkeep.domain.json_values import JsonObject
+from threadkeep.domain.model import Role, Status
+
+Id = Annotated[str, Meta(pattern=ID_PATTERN)]
+Title = Annotated[str, Meta(max_length=TITLE_CHARS_MAX)]
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARS_MAX)]
+Count = Annotated[int, Meta(ge=0, lt=2**53)]
+Limit = Annotated[int, Meta(ge=1, le=PAGE_ITEMS_MAX)]
+PartList = Annotated[list[JsonObject], Meta(max_length=PARTS_MAX)]
+
+ANY: Final = frozenset({"chat", "produce", "admin"})
+CHAT: Final = frozenset({"chat"})
+PRODUCE: Final = frozenset({"produce"})
+CHAT_OR_PRODUCE: Final = frozenset({"chat", "produce"})
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
+    """What every request has."""
+
+    scopes: ClassVar[frozenset[str]]
+
+    ref: Annotated[str, Meta(max_length=NAME_CHARS_MAX)] | None = None
+
+
+class Ping(Command, frozen=True, tag="ping"):
+    scopes = ANY
+
+
+class CreateConversation(Command, frozen=True, tag="conversation.create"):
+    scopes = CHAT_OR_PRODUCE
+
+    conversation: Id | None = None
+    title: Title | None = None
+    metadata: JsonObject = {}  # msgspec copies it
+    retention_days: Annotated[int, Meta(ge=1, le=RETENTION_DAYS_MAX)] | None = None
+
+
+class GetConversation(Command, frozen=True, tag="conversation.get"):
+    scopes = CHAT_OR_PRODUCE
+
+    conversation: Id
+
+
+class UpdateConversation(Command, frozen=True, tag="conversation.update"):
+    """``title: null`` takes the title away; what is absent stays as it is."""
+
+    scopes = CHAT
+
+    conversation: Id
+    title: Title | UnsetType | None = UNSET
+    metadata: JsonObject | UnsetType = UNSET
+
+
+class ListConversations(Command, frozen=True, tag="conversation.list"):
+    scopes = CHAT
+
+    limit: Limit = PAGE_ITEMS_DEFAULT
+    cursor: Name | None = None
+
+
+class Subscribe(Command, frozen=True, tag="conversation.subscribe"):
+    scopes = CHAT
+
+    conversation: Id
+
+
+class Unsubscribe(Command, frozen=True, tag="conversation.unsubscribe"):
+    scopes = CHAT
+
+    conversation: Id
+
+
+class CreateMessage(Command, frozen=True, tag="message.create"):
+    scopes = CHAT_OR_PRODUCE
+
+    conversation: Id
+    parent: Id | None
+    role: Role
+    parts: PartList
+    message: Id | None = None
+    metadata: JsonObject = {}
+    fork: bool = False
+    model: Name | UnsetType = UNSET
+    status: Status | UnsetType = UNSET
+    reply: Id | UnsetType = UNSET
+
+
+class ListMessages(Command, frozen=True, tag="message.list"):
+    scopes = CHAT_OR_PRODUCE
+
+    conversation: Id
+    leaf: Id | Literal["all"] | None = None
+    before: Id | None = None
+    after: Id | None = None
+    limit: Limit = PAGE_ITEMS_DEFAULT
+    cursor: Name | None = None
+
+
+class OpenStream(Command, frozen=True, tag="stream.open"):
+    scopes = PRODUCE
+
+    conversation: Id
+    parent: Id | None
+    role: Role
+    producer: Name
+    message: Id | None = None
+    takeover: bool = False
+    epoch: Count | None = None
+    fork: bool = False
+    model: Name | UnsetType = UNSET
+    metadata: JsonObject = {}
+
+
+class AppendStream(Command, frozen=True, tag="stream.append"):
+    scopes = PRODUCE
+
+    conversation: Id
+    stream: Id
+    epoch: Count
+    offset: Count
+    ops: Raw
+
+
+class CloseStream(Command, frozen=True, tag="stream.close"):
+    scopes = PRODUCE
+
+    conversation: Id
+    stream: Id
+    epoch: Count
+    offset: Count
+    status: Status
+    usage: JsonObject | UnsetType = UNSET
+    error: JsonObject | UnsetType = UNSET
+    body: PartList | UnsetType = UNSET
+
+
+class ResumeStream(Command, frozen=True, tag="stream.resume"):
+    scopes = CHAT_OR_PRODUCE
+
+    conversation: Id
+    stream: Id
+    epoch: Count
+    offset: Count
+
+
+COMMANDS: Final = (
+    Ping,
+    CreateConversation,
+    GetConversation,
+    UpdateConversation,
+    ListConversations,
+    Subscribe,
+    Unsubscribe,
+    CreateMessage,
+    ListMessages,
+    OpenStream,
+    AppendStream,
+    CloseStream,
+    ResumeStream,
+)

@@ -1,0 +1,201 @@
+"""What the use cases ask of the outside. Each port has a suite in tests/contract that every implementation passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from threadkeep.domain.json_values import JsonObject
+from threadkeep.domain.model import Conversation, ConversationKey, LiveStream, Message, StoredMessage
+from threadkeep.domain.streams import (
+    AppendVerdict,
+    Facts,
+    Full,
+    OpenVerdict,
+    ResumeVerdict,
+    Seal,
+    SealVerdict,
+    Writer,
+)
+
+
+class Clock(Protocol):
+    """The time, so that tests can own it."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        ...
+
+
+class HotStore(Protocol):
+    """The live tier: lossy, one conversation in one slot, one step a verb. Every method raises `HotUnavailable`."""
+
+    def open(
+        self,
+        key: ConversationKey,
+        stream: str,
+        *,
+        writer: Writer,
+        facts: Facts,
+        held: int | None = None,
+        takeover: bool = False,
+        fork: bool = False,
+        leaf: str | None = None,
+    ) -> OpenVerdict:
+        """Open a stream. ``leaf`` is the newest settled message; live streams that are newer come before it.
+
+        The leaf is judged for a new stream only, and not for one whose producer names the epoch it ``held``: that
+        one is going on with an answer whose place was judged when it began.
+        """
+        ...
+
+    def append(
+        self, key: ConversationKey, stream: str, *, principal: str, epoch: int, offset: int, ops: bytes
+    ) -> AppendVerdict:
+        """Append one batch of ops and renew the lease."""
+        ...
+
+    def seal(
+        self, key: ConversationKey, stream: str, *, principal: str, epoch: int, offset: int, seal: Seal
+    ) -> SealVerdict:
+        """Fix the end of a stream; later appends are refused."""
+        ...
+
+    def settle(self, key: ConversationKey, stream: str) -> tuple[str, ...]:
+        """Drop the log of a stream whose message is stored; its state stays for late writers. Returns the viewers."""
+        ...
+
+    def resume(self, key: ConversationKey, stream: str, *, epoch: int, offset: int) -> ResumeVerdict:
+        """A page of the log from that place, or from 0 where that place is of another epoch."""
+        ...
+
+    def live(self, key: ConversationKey) -> tuple[LiveStream, ...]:
+        """The conversation's live streams, in order of their ids."""
+        ...
+
+    def subscribe(self, key: ConversationKey, connection: str, *, lease_ms: int) -> Full | None:
+        """Make the connection a viewer for so long; again before that to renew."""
+        ...
+
+    def unsubscribe(self, key: ConversationKey, connections: Sequence[str]) -> None:
+        """Remove viewers, gone ones too."""
+        ...
+
+    def viewers(self, key: ConversationKey) -> tuple[str, ...]:
+        """Connections whose lease runs."""
+        ...
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """A conversation that was deleted."""
+
+
+class MessagePage(msgspec.Struct, frozen=True):
+    """Messages, newest first; ``more`` if the store may hold older ones."""
+
+    messages: tuple[StoredMessage, ...]
+    more: bool
+
+
+class ConversationPage(msgspec.Struct, frozen=True):
+    """Conversations, newest activity first, and where to go on (None at the end)."""
+
+    conversations: tuple[Conversation, ...]
+    cursor: str | None
+
+
+class WarmStore(Protocol):
+    """The truth: strongly consistent within its region. Every method raises `WarmUnavailable`."""
+
+    def create_conversation(self, tenant: str, conversation: Conversation) -> Conversation | Gone | None:
+        """Keep a new conversation; what stands there already is returned instead, untouched."""
+        ...
+
+    def read_head(self, key: ConversationKey) -> Conversation | Gone | None:
+        """Owner, title and metadata; ``active_at`` is the creation's."""
+        ...
+
+    def read_active_at(self, key: ConversationKey) -> str | None:
+        """When the conversation was last active, to the minute."""
+        ...
+
+    def update_conversation(
+        self, key: ConversationKey, *, title: str | UnsetType | None = UNSET, metadata: JsonObject | UnsetType = UNSET
+    ) -> Conversation | None:
+        """Change what is given; None if there is no such conversation."""
+        ...
+
+    def list_conversations(self, tenant: str, owner: str, *, limit: int, cursor: str | None) -> ConversationPage:
+        """A user's conversations. Eventually consistent."""
+        ...
+
+    def touch(self, key: ConversationKey, *, now_ms: int) -> None:
+        """Note the activity: at most one write a minute, and none where there is no conversation."""
+        ...
+
+    def put_message(self, tenant: str, stored: StoredMessage) -> StoredMessage | None:
+        """Store a message once; the one that already has its id is returned instead, untouched."""
+        ...
+
+    def read_message(self, key: ConversationKey, message: str) -> StoredMessage | None:
+        """One message."""
+        ...
+
+    def newest_id(self, key: ConversationKey) -> str | None:
+        """Id of the newest settled message."""
+        ...
+
+    def read_messages(
+        self, key: ConversationKey, *, before: str | None = None, after: str | None = None, limit: int
+    ) -> MessagePage:
+        """Messages of every branch with ids between the two bounds (both exclusive), newest first."""
+        ...
+
+
+class BodyStore(Protocol):
+    """Bodies too large for an item. Immutable objects of the cold tier. Raises `WarmUnavailable`."""
+
+    def put(self, key: ConversationKey, message: str, body: bytes) -> str:
+        """Keep a body; returns its object key, which carries the content's hash."""
+        ...
+
+    def get(self, pointer: str) -> bytes:
+        """The body again, checked against the hash in its key."""
+        ...
+
+
+class Push(Protocol):
+    """Frames to viewers, past the request that caused them."""
+
+    def send(self, connections: Sequence[str], frame: bytes) -> tuple[str, ...]:
+        """Send to all within `FAN_OUT_WAIT_MS`; returns the connections that are gone for good. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """The ports that a use case works with."""
+
+    hot: HotStore
+    warm: WarmStore
+    push: Push
+    clock: Clock
+    region: str
+
+
+__all__ = [
+    "BodyStore",
+    "Clock",
+    "ConversationPage",
+    "Gone",
+    "HotStore",
+    "Message",
+    "MessagePage",
+    "Push",
+    "Services",
+    "WarmStore",
+]
