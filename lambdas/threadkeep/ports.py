@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -45,8 +44,13 @@ class HotStore(Protocol):
         takeover: bool = False,
         fork: bool = False,
         leaf: str | None = None,
+        parent_settled: bool = True,
     ) -> OpenVerdict:
         """Open a stream. ``leaf`` is the newest settled message; live streams that are newer come before it.
+
+        ``parent_settled`` says whether the table holds the parent (a root's always is). Of a new stream's place is
+        judged, in this order: parent other than the leaf, without ``fork`` → `StaleLeaf`; parent live → `ParentOpen`;
+        parent nowhere → `ParentMissing`; too many live streams → `Full`.
 
         The leaf is judged for a new stream only, and not for one whose producer names the epoch it ``held``: that
         one is going on with an answer whose place was judged when it began.
@@ -176,17 +180,6 @@ class Push(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Services:
-    """The ports that a use case works with."""
-
-    hot: HotStore
-    warm: WarmStore
-    push: Push
-    clock: Clock
-    region: str
-
-
 __all__ = [
     "BodyStore",
     "Clock",
@@ -196,6 +189,5 @@ __all__ = [
     "Message",
     "MessagePage",
     "Push",
-    "Services",
     "WarmStore",
 ]

@@ -152,7 +152,12 @@ class CloseStream(Command, frozen=True, tag="stream.close"):
     status: Status
     usage: JsonObject | UnsetType = UNSET
     error: JsonObject | UnsetType = UNSET
+    # The whole answer, for when the hot tier has lost it; the four below then say what `stream.open` said.
     body: PartList | UnsetType = UNSET
+    parent: Id | None = None
+    role: Role | UnsetType = UNSET
+    model: Name | UnsetType = UNSET
+    metadata: JsonObject = {}
 
 
 class ResumeStream(Command, frozen=True, tag="stream.resume"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, UnsetType
 
 from threadkeep.domain import ids, times
 from threadkeep.domain.json_values import JsonObject, encode
@@ -91,7 +91,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: Parts | UnsetType = UNSET
     bytes: int | UnsetType = UNSET
     usage: JsonObject | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
+    error: JsonObject | UnsetType = UNSET
     model: str | UnsetType = UNSET
     reply: str | UnsetType = UNSET
 
@@ -107,7 +107,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         parts: Parts,
         metadata: JsonObject,
         usage: JsonObject | UnsetType = UNSET,
-        error: Raw | UnsetType = UNSET,
+        error: JsonObject | UnsetType = UNSET,
         model: str | UnsetType = UNSET,
         reply: str | UnsetType = UNSET,
     ) -> Message:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from threadkeep.domain.model import Role
+from threadkeep.domain.model import Role, Status
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,7 +30,7 @@ class Writer(msgspec.Struct, frozen=True):
 class Seal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The decided end of a stream."""
 
-    status: str
+    status: Status
     usage: dict[str, msgspec.Raw] | None = None
     error: dict[str, msgspec.Raw] | None = None
 
@@ -119,6 +119,10 @@ class ParentOpen(msgspec.Struct, frozen=True):
     """The parent is itself still being written."""
 
 
+class ParentMissing(msgspec.Struct, frozen=True):
+    """The parent is neither settled nor live here."""
+
+
 class Full(msgspec.Struct, frozen=True):
     """As many live streams (or viewers) as a conversation may have."""
 
@@ -147,7 +151,7 @@ class Resumed(msgspec.Struct, frozen=True, kw_only=True):
     sealed: bool
 
 
-OpenVerdict = Opened | Fenced | Closed | Held | StaleLeaf | ParentOpen | Full
+OpenVerdict = Opened | Fenced | Closed | Held | StaleLeaf | ParentOpen | ParentMissing | Full
 AppendVerdict = Accepted | Duplicate | Diverged | Gap | Fenced | Closed | Unknown
 SealVerdict = Sealed | Diverged | Gap | Fenced | Closed | Unknown
 ResumeVerdict = Resumed | Unknown

@@ -1,0 +1,70 @@
+"""Frames to viewers, and the fitting of messages into frames (docs/protocol.md, sections 4 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import Raw
+
+from threadkeep.domain.bounds import FRAME_BYTES_MAX
+from threadkeep.domain.json_values import encode
+from threadkeep.domain.model import Conversation, Message
+from threadkeep.domain.streams import Facts
+
+ENVELOPE_BYTES: Final = 2 * 1024
+"""Room for what stands around a message in a frame: type, a `ref` of 256 characters, cursor, ids."""
+MESSAGE_BYTES_MAX: Final = FRAME_BYTES_MAX - ENVELOPE_BYTES
+
+
+def fit(message: Message, bytes_max: int = MESSAGE_BYTES_MAX) -> Raw:
+    """The message as JSON; without its parts where they do not fit."""
+    whole = encode(message)
+    return Raw(whole if len(whole) <= bytes_max else encode(message.without_parts()))
+
+
+def fit_page(messages: Iterable[Message]) -> list[Raw]:
+    """As many of the messages, from the first, as one frame takes; at least one."""
+    page: list[Raw] = []
+    room = MESSAGE_BYTES_MAX
+    for message in messages:
+        fitted = fit(message)
+        if page and len(bytes(fitted)) + 1 > room:
+            break
+        page.append(fitted)
+        room -= len(bytes(fitted)) + 1
+    return page
+
+
+def message_created(message: Message) -> bytes:
+    """A message stands in the table; ends its stream, for those who watch it."""
+    return _event("message.created", conversation=message.conversation, message=fit(message))
+
+
+def stream_opened(conversation: str, stream: str, *, epoch: int, facts: Facts, region: str) -> bytes:
+    """A message begins to be written, or begins anew."""
+    return _event(
+        "stream.opened",
+        conversation=conversation,
+        stream=stream,
+        epoch=epoch,
+        parent=facts.parent,
+        role=facts.role,
+        region=region,
+    )
+
+
+def stream_delta(conversation: str, stream: str, *, epoch: int, at: int, after: int, ops: bytes) -> bytes:
+    """One accepted append; ``ops`` empty is a beat."""
+    return _event(
+        "stream.delta", conversation=conversation, stream=stream, epoch=epoch, at=at, next=after, ops=Raw(ops)
+    )
+
+
+def conversation_updated(conversation: Conversation) -> bytes:
+    """Title or metadata changed."""
+    return _event("conversation.updated", conversation=conversation)
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    return encode({"type": kind, **fields})

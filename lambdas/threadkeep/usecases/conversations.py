@@ -1,0 +1,97 @@
+"""Conversations: create, get, update, list, and watch."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET
+
+from threadkeep.domain import frames, times
+from threadkeep.domain.bounds import SUBSCRIPTION_MS
+from threadkeep.domain.commands import (
+    CreateConversation,
+    GetConversation,
+    ListConversations,
+    Subscribe,
+    Unsubscribe,
+    UpdateConversation,
+)
+from threadkeep.domain.errors import Refused, not_found
+from threadkeep.domain.model import Caller, Conversation
+from threadkeep.usecases.checks import check_metadata, mint_or_check
+from threadkeep.usecases.leaf import read_tip
+from threadkeep.usecases.services import Reply, Services, authorize, read_own
+from threadkeep.usecases.viewers import tell_all
+
+
+def create(services: Services, caller: Caller, command: CreateConversation) -> Reply:
+    """Keep a new conversation of the caller's. Its own, repeated, comes back as it now stands."""
+    now_ms = services.clock.now_ms()
+    check_metadata(command.metadata)
+    identifier = mint_or_check(command.conversation, now_ms)
+    new = Conversation(
+        id=identifier,
+        owner=caller.user,
+        title=command.title,
+        metadata=command.metadata,
+        retention_days=command.retention_days,
+        created_at=times.to_rfc3339(now_ms),
+        active_at=times.to_rfc3339(now_ms),
+    )
+    existing = services.warm.create_conversation(caller.tenant, new)
+    if existing is None:
+        return {"conversation": new}
+    if not isinstance(existing, Conversation) or existing.owner != caller.user:
+        raise not_found()
+    return {"conversation": existing, "duplicate": True}
+
+
+def get(services: Services, caller: Caller, command: GetConversation) -> Reply:
+    """The conversation, with its last activity."""
+    return {"conversation": _with_activity(services, caller, read_own(services, caller, command.conversation))}
+
+
+def update(services: Services, caller: Caller, command: UpdateConversation) -> Reply:
+    """Change title or metadata, and tell those who watch."""
+    if command.metadata is not UNSET:
+        check_metadata(command.metadata)
+    key = authorize(services, caller, command.conversation)
+    updated = services.warm.update_conversation(key, title=command.title, metadata=command.metadata)
+    if updated is None:
+        raise not_found()
+    updated = _with_activity(services, caller, updated)
+    tell_all(services, key, frames.conversation_updated(updated))
+    return {"conversation": updated}
+
+
+def list_own(services: Services, caller: Caller, command: ListConversations) -> Reply:
+    """The caller's conversations, newest activity first; as many as a frame takes."""
+    page = services.warm.list_conversations(caller.tenant, caller.user, limit=command.limit, cursor=command.cursor)
+    return {"items": list(page.conversations), "cursor": page.cursor}
+
+
+def subscribe(services: Services, caller: Caller, command: Subscribe) -> Reply:
+    """Watch: the viewer is entered first and the leaf read afterwards, so that nothing falls between the two."""
+    conversation = read_own(services, caller, command.conversation)
+    key = authorize(services, caller, command.conversation)
+    lease_ms = min(SUBSCRIPTION_MS, caller.expires_at_ms - services.clock.now_ms())
+    if services.hot.subscribe(key, caller.connection, lease_ms=lease_ms) is not None:
+        raise Refused("rate_limited", "This conversation has as many viewers as it may have.", retry_after_ms=lease_ms)
+    tip = read_tip(services, key)
+    return {
+        "conversation": _with_activity(services, caller, conversation),
+        "leaf": tip.leaf,
+        "live": list(tip.live),
+        "lease_ms": lease_ms,
+    }
+
+
+def unsubscribe(services: Services, caller: Caller, command: Unsubscribe) -> Reply:
+    """Watch no longer."""
+    key = authorize(services, caller, command.conversation)
+    services.hot.unsubscribe(key, [caller.connection])
+    return {"conversation": command.conversation}
+
+
+def _with_activity(services: Services, caller: Caller, conversation: Conversation) -> Conversation:
+    active_at = services.warm.read_active_at(authorize(services, caller, conversation.id))
+    return conversation if active_at is None else msgspec.structs.replace(conversation, active_at=active_at)

@@ -1,0 +1,135 @@
+"""Messages: send one, read a page of the path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import UNSET
+
+from threadkeep.domain import frames, ids
+from threadkeep.domain.commands import CreateMessage, ListMessages
+from threadkeep.domain.errors import Refused, conflict, not_found
+from threadkeep.domain.json_values import same
+from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
+from threadkeep.usecases.checks import check_metadata, check_order, mint_or_check
+from threadkeep.usecases.leaf import Tip, read_tip
+from threadkeep.usecases.services import Reply, Services, authorize
+from threadkeep.usecases.viewers import tell_all
+
+
+def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
+    """Keep a whole message, under the present leaf unless it forks, and tell those who watch."""
+    _check_scope(caller, command)
+    now_ms = services.clock.now_ms()
+    check_metadata(command.metadata)
+    message = _message(command, mint_or_check(command.message, now_ms))
+    check_order(message.id, message.parent)
+    key = authorize(services, caller, command.conversation)
+    tip = read_tip(services, key)
+    if message.id == tip.settled or message.parent != tip.leaf:
+        # An id that exists is judged before everything else. The plain case is spared this read: its put tells.
+        existing = services.warm.read_message(key, message.id)
+        if existing is not None:
+            return _repeated(message, existing.message)
+        _judge_parent(services, key, command, message, tip)
+    existing = services.warm.put_message(caller.tenant, StoredMessage(message))
+    if existing is not None:
+        return _repeated(message, existing.message)
+    services.warm.touch(key, now_ms=now_ms)
+    tell_all(services, key, frames.message_created(message))
+    return {"message": frames.fit(message)}
+
+
+def list_path(services: Services, caller: Caller, command: ListMessages) -> Reply:
+    """A page of messages, newest first: the path from a leaf, or every branch. As many as a frame takes.
+
+    The cursor names the message that comes next (path), or the last one read (all).
+    """
+    key = authorize(services, caller, command.conversation)
+    if command.cursor is not None and not ids.is_id(command.cursor):
+        raise Refused("bad_request", "`cursor` must be one that a page gave.")
+    if command.leaf == "all":
+        before = min(filter(None, (command.before, command.cursor)), default=None)
+        page = services.warm.read_messages(key, before=before, after=command.after, limit=command.limit)
+        found = [stored.message for stored in page.messages]
+        fitted = frames.fit_page(found)
+        more = page.more or len(fitted) < len(found)
+        return {"messages": fitted, "cursor": found[len(fitted) - 1].id if fitted and more else None, "tier": "warm"}
+    start = command.cursor or command.leaf or read_tip(services, key).path_end
+    walk = _walk(services, key, start, command)
+    found = [message for message, _ in zip(walk, range(command.limit), strict=False)]
+    if not found and command.leaf is not None and command.leaf == start and command.before is None:
+        raise not_found()
+    fitted = frames.fit_page(found)
+    following = found[len(fitted) - 1].parent if fitted else None
+    if command.after is not None and following is not None and following <= command.after:
+        following = None
+    return {"messages": fitted, "cursor": following, "tier": "warm"}
+
+
+def _walk(services: Services, key: ConversationKey, start: str | None, command: ListMessages) -> Iterator[Message]:
+    """The path from a message to its root, newest first, between the bounds (both exclusive)."""
+    wanted = start
+    while wanted is not None and (command.after is None or wanted > command.after):
+        # Siblings lie between the messages of a path, so a page may hold few of it.
+        page = services.warm.read_messages(key, before=_after(wanted), after=command.after, limit=command.limit)
+        for stored in page.messages:
+            message = stored.message
+            if message.id != wanted:
+                continue
+            if command.before is None or message.id < command.before:
+                yield message
+            wanted = message.parent
+        if not page.more or (page.messages and wanted is not None and page.messages[-1].message.id < wanted):
+            return  # the path names a message that is not (yet) here
+
+
+def _after(identifier: str) -> str:
+    """The smallest text that sorts behind an id: an exclusive bound that includes it."""
+    return identifier + "~"
+
+
+def _message(command: CreateMessage, identifier: str) -> Message:
+    return Message.new(
+        id=identifier,
+        conversation=command.conversation,
+        parent=command.parent,
+        role=command.role,
+        status="complete" if command.status is UNSET else command.status,
+        parts=tuple(command.parts),
+        metadata=command.metadata,
+        model=command.model,
+        reply=command.reply,
+    )
+
+
+def _check_scope(caller: Caller, command: CreateMessage) -> None:
+    if caller.produces:
+        return
+    if command.role != "user" or command.model is not UNSET or command.status is not UNSET:
+        raise Refused("unauthorized", "Only `produce` writes other roles than `user`, a `model` or a `status`.")
+
+
+def _judge_parent(services: Services, key: ConversationKey, command: CreateMessage, message: Message, tip: Tip) -> None:
+    live = {stream.stream for stream in tip.live}
+    if message.id in live:
+        raise conflict("id_taken", "A stream goes by that id; mint another.")
+    if command.parent != tip.leaf and not command.fork:
+        raise conflict("stale_leaf", "The conversation has gone on; read on from `leaf`, or fork.", leaf=tip.leaf)
+    if command.parent in live:
+        raise conflict("parent_open", "The parent is still being written; send when it has settled.")
+    if command.parent is not None and services.warm.read_message(key, command.parent) is None:
+        raise conflict("parent_missing", "The parent is not here (yet); send again in a moment.")
+
+
+def _repeated(message: Message, existing: Message) -> Reply:
+    """A repeated request gets the message as it stands; other content under its id is refused."""
+    if not same_content(message, existing):
+        raise conflict("id_taken", "Another message goes by that id; mint a new one.")
+    return {"message": frames.fit(existing), "duplicate": True}
+
+
+def same_content(one: Message, other: Message) -> bool:
+    """Whether two messages of one id say the same."""
+    return same(msgspec.structs.asdict(one), msgspec.structs.asdict(other))

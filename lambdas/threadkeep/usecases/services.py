@@ -1,0 +1,82 @@
+"""What every use case works with, and who may touch what."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from threadkeep.domain.bounds import HEAD_CACHE_MS
+from threadkeep.domain.errors import not_found
+from threadkeep.domain.model import Caller, Conversation, ConversationKey
+from threadkeep.ports import Clock, HotStore, Push, WarmStore
+
+Reply = dict[str, Any]
+"""The fields of a reply, beside ``type`` and ``ref``."""
+
+
+class Owners:
+    """Who owns a conversation: read once per sandbox and a while, since an owner never changes.
+
+    What is absent or deleted is never remembered: another tab may be creating it just now.
+    """
+
+    ENTRIES_MAX: Final = 1_000
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[ConversationKey, tuple[str, int]] = OrderedDict()
+
+    def get(self, key: ConversationKey, now_ms: int) -> str | None:
+        """The owner, while it is trusted."""
+        owner, until_ms = self._known.get(key, ("", 0))
+        return owner if now_ms < until_ms else None
+
+    def note(self, key: ConversationKey, owner: str, now_ms: int) -> None:
+        """Remember it for `HEAD_CACHE_MS`; the longest known goes first where there is no room."""
+        self._known[key] = (owner, now_ms + HEAD_CACHE_MS)
+        self._known.move_to_end(key)
+        if len(self._known) > self.ENTRIES_MAX:
+            self._known.popitem(last=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """The ports that a use case works with, as the container builds them once per sandbox."""
+
+    hot: HotStore
+    warm: WarmStore
+    push: Push
+    clock: Clock
+    region: str
+    owners: Owners = field(default_factory=Owners)
+
+
+def authorize(services: Services, caller: Caller, conversation: str) -> ConversationKey:
+    """The conversation's key, if the caller may see it: its owner, or who produces for the tenant.
+
+    Raises:
+        Refused: ``not_found``, whether it is foreign, deleted or never existed.
+    """
+    key = ConversationKey(caller.tenant, conversation)
+    owner = services.owners.get(key, services.clock.now_ms())
+    if owner is None:
+        owner = read_own(services, caller, conversation).owner
+    if owner != caller.user and not caller.produces:
+        raise not_found()
+    return key
+
+
+def read_own(services: Services, caller: Caller, conversation: str) -> Conversation:
+    """The conversation as it now stands in the table, if the caller may see it.
+
+    Raises:
+        Refused: as `authorize`.
+    """
+    key = ConversationKey(caller.tenant, conversation)
+    head = services.warm.read_head(key)
+    if not isinstance(head, Conversation):
+        raise not_found()
+    services.owners.note(key, head.owner, services.clock.now_ms())
+    if head.owner != caller.user and not caller.produces:
+        raise not_found()
+    return head
