@@ -1,0 +1,169 @@
+"""The local cloud as a whole: Valkey, the emulator, and the app deployed into it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from local import emulator, valkey
+from local.deploy import Deployment
+from local.emulator import start_emulator
+from local.errors import LocalCloudError
+from local.interrupts import shielded
+from local.keys import SigningKey
+from local.processes import ProcessTable, require_alive
+from local.progress import Steps
+from local.state import REGION, CloudState
+from local.tools import ROOT
+from local.valkey import start_valkey
+from stacks import bundle
+
+FOLDER: Final = ROOT / ".local"
+STATE_FILE: Final = "cloud.json"
+_KEY_FILE: Final = "key.pem"
+_PROCESSES_FILE: Final = "processes.json"
+_STOP_GRACE_S: Final = max(emulator.STOP_GRACE_S, valkey.STOP_GRACE_S)
+
+
+class Cloud:
+    """One local cloud, with everything it writes in a folder of its own.
+
+    ``cloud.json`` (see `CloudState`) lies in the folder while it is ready, ``processes.json`` while anything runs,
+    ``logs/`` stays. As a context manager it is started and stopped; `start` alone leaves it running.
+
+    Args:
+        folder: made if absent.
+        steps: shows what happens.
+        app: folder of the app's ``cdk.json``.
+    """
+
+    def __init__(self, folder: Path, steps: Steps, *, app: Path = ROOT) -> None:
+        self.folder: Final = folder
+        self._steps = steps
+        self._app = app
+        folder.mkdir(parents=True, exist_ok=True)
+        self._table = ProcessTable.load(folder / _PROCESSES_FILE)
+
+    @property
+    def state(self) -> CloudState | None:
+        """Of a cloud that is ready and alive; None for none, and for what is left of a dead one."""
+        state = CloudState.from_file(self.folder / STATE_FILE)
+        return state if state is not None and self._table.groups and self.is_alive() else None
+
+    @property
+    def is_left_over(self) -> bool:
+        """Whether there is something here to clear away."""
+        return any((self.folder / name).exists() for name in (STATE_FILE, _PROCESSES_FILE, _KEY_FILE, "work"))
+
+    def is_alive(self) -> bool:
+        """Whether all that was started still runs."""
+        return all(group.alive() for group in self._table.groups)
+
+    def require_alive(self) -> None:
+        """Check it.
+
+        Raises:
+            LocalCloudError: something died; names it and its log.
+        """
+        require_alive(self._table.groups)
+
+    def start(self) -> CloudState:
+        """Start and deploy all. If a step fails or is interrupted, stop what was started.
+
+        Raises:
+            LocalCloudError: a step failed; says which, and where its log is.
+        """
+        try:
+            return self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop exactly what was started, in reverse order, and delete all but the logs. Interrupts wait for the end."""
+        with shielded():
+            (self.folder / STATE_FILE).unlink(missing_ok=True)
+            for group in reversed(self._table.groups):
+                self._table.stop(group, grace_s=_STOP_GRACE_S)
+            (self.folder / _KEY_FILE).unlink(missing_ok=True)
+            shutil.rmtree(self._work, ignore_errors=True)
+
+    def __enter__(self) -> CloudState:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._steps.step("Stop"):
+            self.stop()
+
+    @property
+    def _work(self) -> Path:
+        return self.folder / "work"
+
+    def _start(self) -> CloudState:
+        logs, work, step = self.folder / "logs", self._work, self._steps.step
+        work.mkdir()
+        with step("Code bundle"):
+            _build_bundle()
+        with step("Valkey, one node in cluster mode"):
+            hot, address = start_valkey(self._table, work / "valkey", log=logs / "valkey.log")
+        with step("AWS emulator"):
+            cloud, endpoint = start_emulator(self._table, work / "emulator", log=logs / "emulator.log")
+        key = SigningKey.generate()
+        key.to_file(self.folder / _KEY_FILE)
+        deployment = Deployment(
+            table=self._table, app=self._app, work=work, logs=logs, endpoint=endpoint, needs=(hot, cloud)
+        )
+        with step("cdk bootstrap"):
+            deployment.bootstrap()
+        with step("cdk deploy"):
+            outputs = deployment.deploy(valkey=address, key=key)
+        state = CloudState(
+            url=outputs.url,
+            endpoint=endpoint,
+            region=REGION,
+            table=outputs.table,
+            bucket=outputs.bucket,
+            valkey=address,
+            issuer=key.issuer,
+            audience=key.audience,
+            key_file=_KEY_FILE,
+            kid=key.kid,
+        )
+        state.to_file(self.folder / STATE_FILE)
+        return state
+
+
+@contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Hold the folder: commands that start or stop its cloud exclude each other.
+
+    Raises:
+        LocalCloudError: another one is at it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LocalCloudError(
+                f"another `make demo`, `make up` or `make down` is at work in {folder}: wait for it, or interrupt it"
+            ) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def _build_bundle() -> None:
+    try:
+        bundle.build(ROOT, "host")
+    except bundle.BundleError as error:
+        raise LocalCloudError(str(error)) from error

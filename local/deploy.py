@@ -1,0 +1,168 @@
+"""A real `cdk bootstrap` and `cdk deploy` into the emulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+import msgspec
+
+from local.errors import LocalCloudError
+from local.keys import SigningKey
+from local.processes import ProcessGroup, ProcessTable
+from local.state import ACCOUNT, REGION, STAGE, Address
+from local.tools import CDK, NODE_FOLDER
+
+_BOOTSTRAP_S: Final = 120.0
+_DEPLOY_S: Final = 400.0
+_JWKS_BUCKET: Final = "threadkeep-local-jwks"
+_JWKS_OBJECT: Final = "jwks.json"
+_SECRET: Final = "test"  # noqa: S105 - the emulator takes any; its root is the account's number as the key's id
+
+
+class Outputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What the stacks say of themselves."""
+
+    url: str
+    table: str
+    bucket: str
+
+    @classmethod
+    def from_file(cls, path: Path) -> Outputs:
+        """Read what ``cdk deploy --outputs-file`` wrote, stack by stack.
+
+        Raises:
+            LocalCloudError: an output is missing.
+        """
+        found: dict[str, str] = {}
+        for outputs in json.loads(path.read_text()).values():
+            found |= outputs
+        try:
+            return cls(url=found["Url"], table=found["TableName"], bucket=found["BucketName"])
+        except KeyError as missing:
+            raise LocalCloudError(f"cdk deploy gave no output {missing}, only {sorted(found)}: {path}") from missing
+
+
+class Deployment:
+    """The app's way into one emulator.
+
+    Args:
+        table: where the programs that run are written down.
+        app: folder of the app's ``cdk.json``.
+        work: for what they write; deleted with the cloud.
+        logs: where their output goes.
+        endpoint: of the emulator.
+        needs: the groups without which it cannot go on.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: ProcessTable,
+        app: Path,
+        work: Path,
+        logs: Path,
+        endpoint: str,
+        needs: tuple[ProcessGroup, ...],
+    ) -> None:
+        self._table = table
+        self._app = app
+        self._work = work
+        self._logs = logs
+        self._endpoint = endpoint
+        self._needs = needs
+
+    def bootstrap(self) -> None:
+        """`cdk bootstrap`, outside the app's folder: inside it would synthesize the app first (10 s).
+
+        Raises:
+            LocalCloudError: it failed.
+        """
+        self._cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}", cwd=self._work, timeout_s=_BOOTSTRAP_S)
+
+    def deploy(self, *, valkey: Address, key: SigningKey) -> Outputs:
+        """Write the settings, put the key set where the authorizer finds it, and `cdk deploy` all stacks.
+
+        Raises:
+            LocalCloudError: it failed.
+        """
+        settings = self._work / "settings.toml"
+        settings.write_text(self._settings(valkey=valkey, key=key, jwks_url=self._put_jwks(key)))
+        outputs = self._work / "outputs.json"
+        options = {
+            "--context": f"settings={settings}",
+            "--outputs-file": str(outputs),
+            "--output": str(self._work / "cdk.out"),
+            "--require-approval": "never",
+            "--concurrency": "8",
+            "--progress": "events",
+        }
+        words = [word for option in options.items() for word in option]
+        self._cdk("deploy", "**", *words, cwd=self._app, timeout_s=_DEPLOY_S)
+        return Outputs.from_file(outputs)
+
+    def _settings(self, *, valkey: Address, key: SigningKey, jwks_url: str) -> str:
+        settings: dict[str, Any] = {
+            "target": "local",
+            "stage": STAGE,
+            "regions": [REGION],
+            "account": ACCOUNT,
+            "jwks_url": jwks_url,
+            "jwt_issuer": key.issuer,
+            "jwt_audience": key.audience,
+            "query_token": True,
+            "local_endpoint": self._endpoint,
+            "hot_endpoint": str(valkey),
+        }
+        # A JSON string, list or boolean of these plain values is the same in TOML.
+        return "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+
+    def _put_jwks(self, key: SigningKey) -> str:
+        s3 = aws_session().client("s3", endpoint_url=self._endpoint)
+        s3.create_bucket(Bucket=_JWKS_BUCKET)
+        s3.put_object(Bucket=_JWKS_BUCKET, Key=_JWKS_OBJECT, Body=key.to_jwks().encode())
+        return f"{self._endpoint}/{_JWKS_BUCKET}/{_JWKS_OBJECT}"
+
+    def _cdk(self, command: str, *words: str, cwd: Path, timeout_s: float) -> None:
+        if not CDK.exists():
+            raise LocalCloudError(f"the CDK command line is not installed ({CDK} is missing): run `make setup`")
+        self._table.run(
+            f"cdk {command}",
+            [str(NODE_FOLDER / "node"), str(CDK.resolve()), command, *words, "--ci", "--no-color", "--no-notices"],
+            environment=self._environment(os.environ),
+            log=self._logs / f"{command}.log",
+            cwd=cwd,
+            timeout_s=timeout_s,
+            needs=self._needs,
+        )
+
+    def _environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The developer's own (for proxies and caches) less every word of AWS: nothing may reach a real account."""
+        kept = {name: value for name, value in inherited.items() if not name.startswith(("AWS_", "CDK_"))}
+        temporary = self._work / "tmp"
+        temporary.mkdir(exist_ok=True)
+        programs = (str(NODE_FOLDER), str(Path(sys.executable).parent), inherited.get("PATH", os.defpath))
+        return kept | {
+            "PATH": os.pathsep.join(programs),
+            "TMPDIR": str(temporary),
+            "AWS_ENDPOINT_URL": self._endpoint,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": ACCOUNT,
+            "AWS_SECRET_ACCESS_KEY": _SECRET,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            "PYTHONPATH": "",
+        }
+
+
+def aws_session() -> boto3.Session:
+    """A session as the emulator's root, whatever the environment holds. Clients of it take an ``endpoint_url``."""
+    return boto3.Session(region_name=REGION, aws_access_key_id=ACCOUNT, aws_secret_access_key=_SECRET)

@@ -1,0 +1,58 @@
+"""Ctrl-C, SIGTERM and a closed terminal all end a command the same way: what it started is stopped first."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final, NoReturn
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(KeyboardInterrupt):
+    """One of `SIGNALS` arrived. A KeyboardInterrupt, so that it passes through asyncio and libraries as Ctrl-C does."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal.strsignal(signal_number))
+        self.exit_code = 128 + signal_number
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Within the block each of `SIGNALS` raises `Interrupted` in the main thread.
+
+    Set for SIGINT too: a shell starts background jobs with SIGINT ignored, and Python then leaves it so.
+    """
+
+    def interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+        raise Interrupted(number)
+
+    previous = {number: signal.signal(number, interrupt) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Put `SIGNALS` off until the block is done: between a start and its record, and while stopping.
+
+    Outside the main thread, which alone hears signals, it does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    previous = {number: signal.signal(number, lambda n, _: heard.append(n)) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
