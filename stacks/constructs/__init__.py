@@ -1,0 +1,1 @@
+"""Parts that stacks are made of."""

@@ -1,0 +1,65 @@
+"""A region's bucket: bodies too large for the table, and segments of cold conversations."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from stacks import capabilities, naming
+from stacks.settings import Settings
+
+_INSTANT_RETRIEVAL_BYTES_MIN: Final = 128 * 1024
+"""Smaller objects are billed as this many bytes in Glacier Instant Retrieval (S3 pricing), so they stay."""
+_INSTANT_RETRIEVAL_AFTER_DAYS: Final = 30
+"""A body is as warm as its conversation at first; what is this old is read seldom enough for a fee per read."""
+
+
+class ColdStack(cdk.Stack):
+    """Private, encrypted, unversioned and not replicated: the archiver writes to every region, the eraser deletes."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **stack: Any) -> None:
+        super().__init__(scope, construct_id, **stack)
+        can = capabilities.of(settings.target)
+        bucket = s3.Bucket(
+            self,
+            "Bucket",
+            bucket_name=naming.bucket(settings.stage, self.account, self.region),
+            encryption=s3.BucketEncryption.KMS,
+            encryption_key=kms.Alias.from_alias_name(self, "Key", naming.key_alias(settings.stage)),
+            bucket_key_enabled=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=can.tls,
+            versioned=False,
+            removal_policy=cdk.RemovalPolicy.RETAIN if can.durable else cdk.RemovalPolicy.DESTROY,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="abort-incomplete-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)
+                ),
+                s3.LifecycleRule(
+                    id="large-and-old-to-instant-retrieval",
+                    object_size_greater_than=_INSTANT_RETRIEVAL_BYTES_MIN - 1,
+                    transitions=[
+                        s3.Transition(
+                            storage_class=s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
+                            transition_after=cdk.Duration.days(_INSTANT_RETRIEVAL_AFTER_DAYS),
+                        )
+                    ],
+                ),
+            ],
+        )
+        cdk.Validations.of(bucket).acknowledge(
+            cdk.Acknowledgment(
+                id="AwsSolutions-S1",
+                reason="access logs would name tenants and conversations, and outlive their erasure",
+            ),
+            cdk.Acknowledgment(
+                id="CloudFormation-Validate::W9003",
+                reason="CDK writes the size as a number, which CloudFormation takes",
+            ),
+        )
+        cdk.CfnOutput(self, "BucketName", value=bucket.bucket_name)

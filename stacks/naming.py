@@ -1,0 +1,105 @@
+"""Every name that more than one stack knows.
+
+Stacks of different regions may share nothing but names (no reference crosses regions), so the names are made here,
+from the stage and the region alone. All are lower-case; the longest stays under ElastiCache's 40 characters and
+S3's 63 with a stage of 16.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    import aws_cdk as cdk
+
+_PRODUCT: Final = "threadkeep"
+
+
+def stage_id(stage: str) -> str:
+    """The prefix of every stack's name: ``<stage id>-<stack>``, e.g. ``Threadkeep-prod-State``."""
+    return f"Threadkeep-{stage}"
+
+
+def table(stage: str) -> str:
+    """The global table, the same in every region."""
+    return f"{_PRODUCT}-{stage}"
+
+
+def table_arn(stack: cdk.Stack, stage: str) -> str:
+    """The table's ARN in the stack's own region.
+
+    Looked up by name in every region, the home one too: the home table's object, used in another region's stack,
+    grants the home region's ARN without an error.
+    """
+    return stack.format_arn(service="dynamodb", resource="table", resource_name=table(stage))
+
+
+def bucket(stage: str, account: str, region: str) -> str:
+    """A region's cold bucket. Bucket names are the world's, so the account is part of them."""
+    return f"{_PRODUCT}-{stage}-{account}-{region}"
+
+
+def bucket_arn(stack: cdk.Stack, stage: str) -> str:
+    """The ARN of the bucket in the stack's own region."""
+    name = bucket(stage, stack.account, stack.region)
+    return stack.format_arn(service="s3", region="", account="", resource=name)
+
+
+def key_alias(stage: str) -> str:
+    """The alias of each region's key: known before the key is, so that the table's replicas can name theirs."""
+    return f"alias/{_PRODUCT}-{stage}"
+
+
+def key_arn(stack: cdk.Stack, stage: str, region: str) -> str:
+    """The alias's ARN in one region; DynamoDB and S3 take it wherever they take a key's."""
+    return stack.format_arn(service="kms", region=region, resource=key_alias(stage))
+
+
+def cache(stage: str, network: str) -> str:
+    """A region's Valkey. How it is reached is part of the name: it cannot be changed, only a new cache made."""
+    return f"{_PRODUCT}-{stage}-{network}"
+
+
+def cache_user(stage: str, bulkhead: str) -> str:
+    """The one Valkey user of a bulkhead's role."""
+    return f"{_PRODUCT}-{stage}-{bulkhead}"
+
+
+def elasticache_arn(stack: cdk.Stack, kind: str, name: str) -> str:
+    """The ARN of a ``serverlesscache`` or ``user`` in the stack's own region."""
+    return f"arn:{stack.partition}:elasticache:{stack.region}:{stack.account}:{kind}:{name}"
+
+
+def function(stage: str, bulkhead: str) -> str:
+    """The Lambda function of a bulkhead."""
+    return f"{_PRODUCT}-{stage}-{bulkhead}"
+
+
+class Gateway(msgspec.Struct, frozen=True, kw_only=True):
+    """The addresses of one region's WebSocket API, on AWS or behind the emulator.
+
+    Attributes:
+        api_id, region, url_suffix: what the host name is made of; may be deploy-time tokens.
+        stage: the path.
+        local_endpoint: ``http://127.0.0.1:PORT`` of the emulator; None on AWS.
+    """
+
+    api_id: str
+    region: str
+    url_suffix: str
+    stage: str
+    local_endpoint: str | None
+
+    @property
+    def url(self) -> str:
+        """Where clients connect to: ``wss://…``, on the local target ``ws://…``."""
+        return self.connections_url.replace("http", "ws", 1)
+
+    @property
+    def connections_url(self) -> str:
+        """The base of ``@connections``, the same address over HTTP; never the event's ``domainName``."""
+        if self.local_endpoint is None:
+            return f"https://{self.api_id}.execute-api.{self.region}.{self.url_suffix}/{self.stage}"
+        return f"{self.local_endpoint}/_aws/execute-api/{self.api_id}/{self.stage}"

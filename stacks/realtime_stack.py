@@ -1,0 +1,137 @@
+"""A region's WebSocket API and the functions behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from stacks import bulkheads, capabilities, naming
+from stacks.bulkheads import Bulkhead
+from stacks.bundle import Bundle
+from stacks.constructs.bulkhead_function import BulkheadFunction, Right
+from stacks.constructs.gateway import WebSocketGateway
+from stacks.hot_stack import HotEndpoint
+from stacks.settings import Settings
+from threadkeep import schema
+from threadkeep.config import Config, HotConfig
+
+
+class RealtimeStack(cdk.Stack):
+    """One function and one role per bulkhead; table, bucket and cache are known by name and address alone."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        hot: HotEndpoint,
+        bundle: Bundle,
+        **stack: Any,
+    ) -> None:
+        super().__init__(scope, construct_id, **stack)
+        self._settings = settings
+        self._hot = hot
+        self._code = lambda_.Code.from_asset(str(bundle.folder), asset_hash=bundle.digest)
+        self._gateway = WebSocketGateway(
+            self, "Gateway", name=naming.table(settings.stage), can=capabilities.of(settings.target)
+        )
+        self.api_id = self._gateway.api_id
+        self._address = naming.Gateway(
+            api_id=self.api_id,
+            region=self.region,
+            url_suffix=self.url_suffix,
+            stage=settings.stage,
+            local_endpoint=settings.local_endpoint,
+        )
+        self.functions = {bulkhead.name: self._function(bulkhead) for bulkhead in bulkheads.ALL}
+        self._gateway.add_routes(
+            functions={bulkhead.name: self.functions[bulkhead.name] for bulkhead in bulkheads.ROUTE_BULKHEADS},
+            authorizer=self.functions[bulkheads.AUTHORIZER.name],
+        )
+        self._gateway.deploy(stage_name=settings.stage, manage_log_role=settings.manage_gateway_log_role)
+        cdk.Validations.of(self).acknowledge(
+            cdk.Acknowledgment(
+                id="AwsSolutions-APIG4",
+                reason="only $connect can have an authorizer; its context reaches every later route of the connection",
+            )
+        )
+        cdk.CfnOutput(self, "ApiId", value=self.api_id)
+        cdk.CfnOutput(self, "Url", value=self._address.url)
+
+    def _function(self, bulkhead: Bulkhead) -> lambda_.Function:
+        return BulkheadFunction(
+            self,
+            bulkhead.name.capitalize(),
+            bulkhead=bulkhead,
+            code=self._code,
+            config=self._config(bulkhead),
+            rights=self._rights(bulkhead),
+            account_executions=self._settings.lambda_concurrency,
+        ).function
+
+    def _config(self, bulkhead: Bulkhead) -> Config:
+        """What the function is told: only what its row in the table of bulkheads gives it a use for."""
+        settings = self._settings
+        if bulkhead is bulkheads.AUTHORIZER:
+            return Config(
+                stage=settings.stage,
+                region=self.region,
+                jwks_url=settings.jwks_url,
+                jwt_issuer=settings.jwt_issuer,
+                jwt_audience=settings.jwt_audience,
+                allowed_origins=settings.allowed_origins,
+                query_token=settings.query_token,
+            )
+        return Config(
+            stage=settings.stage,
+            region=self.region,
+            table=naming.table(settings.stage) if bulkhead.table else "",
+            bucket=naming.bucket(settings.stage, self.account, self.region) if bulkhead.objects else "",
+            connections_url=self._address.connections_url if bulkhead.pushes else "",
+            hot=self._hot_config(bulkhead) if bulkhead.hot else None,
+        )
+
+    def _hot_config(self, bulkhead: Bulkhead) -> HotConfig:
+        if self._hot.cache is None:
+            return HotConfig(host=self._hot.host, port=self._hot.port)
+        return HotConfig(
+            host=self._hot.host,
+            port=self._hot.port,
+            auth="iam",
+            user=naming.cache_user(self._settings.stage, bulkhead.name),
+            cache=self._hot.cache,
+        )
+
+    def _rights(self, bulkhead: Bulkhead) -> Iterator[Right]:
+        stage = self._settings.stage
+        table = naming.table_arn(self, stage)
+        if bulkhead.table:
+            yield Right(actions=bulkhead.table, resources=[table])
+        if bulkhead.owner_index:
+            yield Right(actions=bulkhead.owner_index, resources=[f"{table}/index/{schema.OWNER_INDEX}"])
+        if bulkhead.objects:
+            bucket = naming.bucket_arn(self, stage)
+            yield Right(
+                actions=bulkhead.objects,
+                resources=[f"{bucket}/*/bodies/*"],
+                wildcard_reason="the tenant, conversation and message in an object's key are known at run time only",
+            )
+        if bulkhead.pushes:
+            yield Right(
+                actions=["execute-api:ManageConnections"],
+                resources=[self._gateway.connections_arn(stage)],
+                wildcard_reason="a connection's id is known at run time only",
+            )
+        if bulkhead.hot and self._hot.cache is not None:
+            yield Right(
+                actions=["elasticache:Connect"],
+                resources=[
+                    naming.elasticache_arn(self, "serverlesscache", self._hot.cache),
+                    naming.elasticache_arn(self, "user", naming.cache_user(stage, bulkhead.name)),
+                ],
+            )

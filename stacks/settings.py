@@ -1,0 +1,206 @@
+"""What a deployment is told: one TOML file, read into one typed model.
+
+Every setting says beside itself what it may be. A wrong, missing or unknown one is a `SettingsError` of one line
+that names it, so that ``cdk synth`` stops with a sentence instead of a trace.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+ENVIRONMENT_VARIABLE: Final = "THREADKEEP_SETTINGS"
+DEFAULT_FILE: Final = "settings.toml"
+LOCAL_ACCOUNT: Final = "000000000000"
+
+Stage = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z](-?[a-z0-9])*$",
+        max_length=16,
+        description="up to 16 lower-case letters, digits and single hyphens, beginning with a letter",
+    ),
+]
+Region = Annotated[str, Meta(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$", max_length=20)]
+Text = Annotated[str, Meta(min_length=1)]
+Url = Annotated[str, Meta(pattern=r"^https?://[^\s/]+(/\S*)?$")]
+
+
+class SettingsError(ValueError):
+    """The settings cannot be used. The message is one line that names the setting and what it may be."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One deployment. The descriptions are part of the model: the errors quote them."""
+
+    target: Annotated[
+        Literal["aws", "local"],
+        Meta(description='"aws" (a real account) or "local" (the emulator on this machine)'),
+    ]
+    stage: Stage
+    regions: Annotated[
+        tuple[Region, ...],
+        Meta(
+            min_length=1,
+            description='a list of AWS regions, each once, the home region first, e.g. ["eu-central-1", "us-east-1"]',
+        ),
+    ]
+    jwks_url: Annotated[Url, Meta(description="the URL of the key set that signs your users' tokens, https on aws")]
+    jwt_issuer: Annotated[Text, Meta(description="the `iss` that tokens carry, compared whole")]
+    jwt_audience: Annotated[Text, Meta(description="the `aud` that tokens carry, compared whole")]
+    account: Annotated[
+        Annotated[str, Meta(pattern=r"^[0-9]{12}$")] | None,
+        Meta(description="an AWS account id of 12 digits, in quotes; absent, the account of your credentials"),
+    ] = None
+    network: Annotated[
+        Literal["public"],
+        Meta(description='"public" (Valkey by its public endpoint, IAM and TLS; "vpc" is not built yet)'),
+    ] = "public"
+    allowed_origins: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+$")], ...],
+        Meta(description='a list of whole origins without a path, e.g. ["https://chat.example.com"]'),
+    ] = ()
+    query_token: Annotated[
+        bool,
+        Meta(description="true or false; true (tokens in the URL, where logs see them) on the local target only"),
+    ] = False
+    lambda_concurrency: Annotated[
+        Annotated[int, Meta(ge=200, le=1_000_000)] | None,
+        Meta(
+            description="the account's concurrent executions, 200 or more, to reserve a share of them for each "
+            "bulkhead; absent, nothing is reserved"
+        ),
+    ] = None
+    manage_gateway_log_role: Annotated[
+        bool,
+        Meta(description="true or false; false where the account's API Gateway log role is set by someone else"),
+    ] = True
+    pitr_days: Annotated[
+        Annotated[int, Meta(ge=1, le=35)],
+        Meta(description="whole days from 1 to 35 that the table can be taken back"),
+    ] = 35
+    availability_zones: Annotated[
+        dict[Region, Annotated[tuple[Text, ...], Meta(min_length=2)]],
+        Meta(
+            description='a table of region to two or more zone names, e.g. {us-east-1 = ["us-east-1a", "us-east-1b"]}'
+        ),
+    ] = {}
+    local_endpoint: Annotated[
+        Annotated[str, Meta(pattern=r"^http://127\.0\.0\.1:[0-9]{1,5}$")] | None,
+        Meta(description='the emulator, "http://127.0.0.1:PORT"; required on the local target and only there'),
+    ] = None
+    hot_endpoint: Annotated[
+        Annotated[str, Meta(pattern=r"^[^\s:/]+:[0-9]{1,5}$")] | None,
+        Meta(description='a Valkey of your own, "HOST:PORT"; required on the local target'),
+    ] = None
+
+    @property
+    def home_region(self) -> str:
+        """Where the global table is declared and, later, the archive runs."""
+        return self.regions[0]
+
+    @property
+    def hot_address(self) -> tuple[str, int] | None:
+        """Host and port of the bring-your-own Valkey; None where the deployment makes its own."""
+        if self.hot_endpoint is None:
+            return None
+        host, _, port = self.hot_endpoint.rpartition(":")
+        return host, int(port)
+
+    @classmethod
+    def from_file(cls, path: Path) -> Settings:
+        """Read one deployment's TOML file.
+
+        Raises:
+            SettingsError: no file there, no TOML in it, or a setting is wrong, missing or unknown.
+        """
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise SettingsError(
+                f"{path}: cannot be read as settings ({_one_line(error)}); settings.example.toml shows how one looks"
+            ) from error
+        try:
+            return cls.from_values(values)
+        except SettingsError as error:
+            raise SettingsError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Settings:
+        """Check plain values, as TOML gives them.
+
+        Raises:
+            SettingsError: the first setting, in the model's order, that is wrong, missing or unknown.
+        """
+        fields = {field.name: field for field in msgspec.structs.fields(cls)}
+        for name in values:
+            if name not in fields:
+                near = difflib.get_close_matches(name, fields, n=1)
+                hint = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(fields)}"
+                raise SettingsError(f"setting `{name}` is unknown; {hint}")
+        checked: dict[str, Any] = {}
+        for name, field in fields.items():
+            if name in values:
+                try:
+                    checked[name] = msgspec.convert(values[name], field.type)
+                except msgspec.ValidationError as error:
+                    raise _refused(name, values[name]) from error
+            elif field.required:
+                raise SettingsError(f"setting `{name}` is missing; it is {_may_be(name)}")
+        settings = cls(**checked)
+        settings._check_together()
+        return settings
+
+    def _check_together(self) -> None:
+        local = self.target == "local"
+        wrong = {
+            "regions": len(set(self.regions)) < len(self.regions),
+            "jwks_url": not local and urlsplit(self.jwks_url).scheme != "https",
+            "query_token": self.query_token and not local,
+            "local_endpoint": local is (self.local_endpoint is None),
+            "hot_endpoint": (local and self.hot_endpoint is None)
+            or (self.hot_address is not None and not 0 < self.hot_address[1] < 65536),  # noqa: PLR2004 - TCP's own
+            "account": local and self.account not in (None, LOCAL_ACCOUNT),
+            "availability_zones": not set(self.availability_zones) <= set(self.regions),
+        }
+        for name, is_wrong in wrong.items():
+            if is_wrong and getattr(self, name) is None:
+                raise SettingsError(f"setting `{name}` is missing; it is {_may_be(name)}")
+            if is_wrong:
+                raise _refused(name, getattr(self, name))
+
+
+def find(named: str | None, environment: Mapping[str, str], root: Path) -> Path:
+    """Which file holds the settings: the one named, else the one in the environment, else the root's own.
+
+    Args:
+        named: the value of the CDK context ``settings`` (``cdk deploy -c settings=FILE``), if given.
+        environment: the process's environment.
+        root: the project's root, where ``settings.toml`` lies by default.
+    """
+    chosen = named or environment.get(ENVIRONMENT_VARIABLE)
+    return Path(chosen) if chosen else root / DEFAULT_FILE
+
+
+def _refused(name: str, value: object) -> SettingsError:
+    return SettingsError(f"setting `{name}` is {_one_line(value)!r}; it may be {_may_be(name)}")
+
+
+def _one_line(value: object) -> object:
+    return " ".join(str(value).split()) if isinstance(value, str | Exception) else value
+
+
+def _may_be(name: str) -> str:
+    field = next(field for field in msgspec.structs.fields(Settings) if field.name == name)
+    info = msgspec.inspect.type_info(field.type)
+    extra = info.extra_json_schema if isinstance(info, msgspec.inspect.Metadata) else None
+    if not extra or "description" not in extra:
+        raise TypeError(f"setting `{name}` has no description")
+    return str(extra["description"])
