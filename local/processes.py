@@ -109,9 +109,10 @@ class ProcessGroup:
     def _is_gone_within(self, wait_s: float) -> bool:
         deadline = time.monotonic() + wait_s
         while True:
+            is_gone = not self.members()
             if self._process is not None:
                 self._process.poll()  # reaps it
-            if not self.members():
+            if is_gone:
                 return True
             if time.monotonic() > deadline:
                 return False

@@ -1,0 +1,49 @@
+"""Real services for tests, each started once a run on a port of its own and stopped exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from local.cloud import Cloud
+from local.interrupts import interruptible
+from local.progress import Steps
+from local.state import Address, CloudState
+from local.valkey import running_valkey
+
+
+class DeployedCloud(msgspec.Struct, frozen=True, kw_only=True):
+    """A deployed local cloud as a test sees it."""
+
+    state: CloudState
+    folder: Path
+
+    def mint_token(self, *, sub: str = "ada", tenant: str = "acme", scope: str = "chat produce") -> str:
+        """A token that its authorizer takes."""
+        return self.state.signing_key(self.folder).mint_token(sub=sub, tenant=tenant, scope=scope.split())
+
+
+@pytest.fixture(scope="session")
+def valkey_single(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """A real Valkey, a single server."""
+    with interruptible(), running_valkey(tmp_path_factory.mktemp("valkey"), is_cluster=False) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def valkey_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """A real Valkey in cluster mode, one node with all slots; it refuses scripts across slots."""
+    with interruptible(), running_valkey(tmp_path_factory.mktemp("valkey"), is_cluster=True) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def local_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCloud]:
+    """The app, deployed into a local cloud of this test run's own (about 20 s)."""
+    folder = tmp_path_factory.mktemp("cloud")
+    with interruptible(), Cloud(folder, Steps(Console(quiet=True))) as state:
+        yield DeployedCloud(state=state, folder=folder)
