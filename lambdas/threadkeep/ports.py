@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain.json_values import JsonObject
-from threadkeep.domain.model import Conversation, ConversationKey, LiveStream, Message, StoredMessage
+from threadkeep.domain.model import Conversation, ConversationKey, LiveStream, StoredMessage
 from threadkeep.domain.streams import (
     AppendVerdict,
     Facts,
@@ -180,14 +180,13 @@ class Push(Protocol):
         ...
 
 
-__all__ = [
-    "BodyStore",
-    "Clock",
-    "ConversationPage",
-    "Gone",
-    "HotStore",
-    "Message",
-    "MessagePage",
-    "Push",
-    "WarmStore",
-]
+class TokenRefused(Exception):  # noqa: N818 -- an answer, not a fault of ours
+    """A token does not hold. The message is a reason for the log, and says nothing of the token."""
+
+
+class TokenVerifier(Protocol):
+    """Checks a token's signature, issuer, audience and expiry."""
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """The claims of a token that holds. Raises `TokenRefused`."""
+        ...

@@ -1,0 +1,24 @@
+"""History: everything that only reads, apart from the writers so that heavy reads slow no stream."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from handlers.serving import Routes, answer
+from threadkeep.domain.commands import GetConversation, ListConversations, ListMessages, ResumeStream
+from threadkeep.telemetry import instrumented
+from threadkeep.usecases import conversations, messages, streams
+
+ROUTES: Final[Routes] = {
+    GetConversation: conversations.get,
+    ListConversations: conversations.list_own,
+    ListMessages: messages.list_path,
+    ResumeStream: streams.resume,
+}
+
+
+def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    return answer(event, ROUTES)
+
+
+handler = instrumented(_handle)

@@ -1,0 +1,23 @@
+"""Sends: what a person's device writes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from handlers.serving import Routes, answer
+from threadkeep.domain.commands import CreateConversation, CreateMessage, UpdateConversation
+from threadkeep.telemetry import instrumented
+from threadkeep.usecases import conversations, messages
+
+ROUTES: Final[Routes] = {
+    CreateConversation: conversations.create,
+    UpdateConversation: conversations.update,
+    CreateMessage: messages.create,
+}
+
+
+def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    return answer(event, ROUTES)
+
+
+handler = instrumented(_handle)

@@ -1,0 +1,80 @@
+"""From a text frame to a command: cleaned, bounded, decoded. What fails here has read no store."""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from operator import or_
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from threadkeep.domain.bounds import FRAME_BYTES_MAX, JSON_DEPTH_MAX, NAME_CHARS_MAX
+from threadkeep.domain.commands import COMMANDS, Command
+from threadkeep.domain.errors import Refused
+from threadkeep.domain.json_values import read_text
+
+_COMMAND: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(reduce(or_, COMMANDS))
+_ENVELOPE: Final = msgspec.json.Decoder(dict[str, Raw])
+
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair: stays
+    r"|(u[dD][89a-fA-F][0-9a-fA-F]{2})"  # half of one: group 1
+    r"|.)",  # any other escape, a backslash's own among them
+    re.DOTALL,
+)
+_BARE_HALF: Final = re.compile("[\ud800-\udfff]")
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET: Final = re.compile(rb"[\[\]{}]")
+
+
+def read_envelope(body: str) -> tuple[bytes, str, str | None]:
+    """The cleaned frame, its action and its ``ref``: as much as can be said of any JSON object.
+
+    Action and ref are empty and None where there are none to be read.
+    """
+    frame = _clean(body)
+    if _depth(frame) > JSON_DEPTH_MAX:
+        return frame, "", None
+    try:
+        envelope = _ENVELOPE.decode(frame)
+    except msgspec.DecodeError:
+        return frame, "", None
+    ref = read_text(envelope.get("ref"))
+    return frame, read_text(envelope.get("action")) or "", ref if ref is None or len(ref) <= NAME_CHARS_MAX else None
+
+
+def read_command(frame: bytes) -> Command:
+    """The command in a cleaned frame.
+
+    Raises:
+        Refused: ``bad_request``, naming the field; ``too_large``.
+    """
+    if _depth(frame) > JSON_DEPTH_MAX:
+        raise Refused("bad_request", f"JSON may be nested {JSON_DEPTH_MAX} deep at most.")
+    try:
+        command: Command = _COMMAND.decode(frame)
+    except msgspec.ValidationError as error:
+        raise Refused("bad_request", str(error)) from error
+    except msgspec.DecodeError as error:
+        raise Refused("bad_request", "The frame must be a JSON object in UTF-8.") from error
+    if len(frame) > FRAME_BYTES_MAX:
+        raise Refused("too_large", f"A frame takes at most {FRAME_BYTES_MAX} bytes of UTF-8.")
+    return command
+
+
+def _clean(body: str) -> bytes:
+    r"""Half surrogates become U+FFFD, as escapes and bare: nothing after this could encode them."""
+    if "\\u" in body:
+        body = _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], body)
+    return _BARE_HALF.sub("\ufffd", body).encode()
+
+
+def _depth(frame: bytes) -> int:
+    """How deep brackets nest, strings apart; counted before decoding, so that no decoder is asked to recurse."""
+    deepest = depth = 0
+    for bracket in _BRACKET.finditer(_STRING.sub(b"", frame)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest

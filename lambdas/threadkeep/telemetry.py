@@ -1,0 +1,69 @@
+"""Logs, metrics and traces, by Powertools. Nothing of a token, a message or a title ever goes into any of them.
+
+Built at the first request, not at import: Powertools reads the environment when it is made.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
+
+Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
+
+
+@cache
+def logger() -> Logger:
+    """The function's logger: JSON lines."""
+    return Logger()
+
+
+@cache
+def metrics() -> Metrics:
+    """The function's metrics: printed in the embedded metric format, so that no call is made for them."""
+    return Metrics()
+
+
+def count(name: str, **dimensions: str) -> None:
+    """Count one event, under dimensions of few values (never an id)."""
+    with_dimensions = metrics()
+    for dimension, value in dimensions.items():
+        with_dimensions.add_dimension(dimension, value)
+    with_dimensions.add_metric(name, MetricUnit.Count, 1)
+
+
+def note_fault(what: str, error: BaseException) -> None:
+    """Log what failed and where: kinds and lines, never an exception's text, which may quote what a user wrote."""
+    chain = []
+    cause: BaseException | None = error
+    while cause is not None:
+        frames = traceback.extract_tb(cause.__traceback__)
+        chain.append(
+            {
+                "kind": f"{type(cause).__module__}.{type(cause).__qualname__}",
+                "code": getattr(cause, "response", {}).get("Error", {}).get("Code"),  # an AWS error's own
+                "at": [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames],
+            }
+        )
+        cause = cause.__cause__
+    logger().error(what, faults=chain)
+
+
+def instrumented(handle: Handler) -> Handler:
+    """A Lambda handler around it: log context, a trace without contents, metrics flushed at the end."""
+
+    @cache
+    def wrapped() -> Handler:
+        traced = Tracer().capture_lambda_handler(handle, capture_response=False, capture_error=False)
+        logged = logger().inject_lambda_context(traced, log_event=False, clear_state=True)
+        flushed: Handler = metrics().log_metrics(logged)
+        return flushed
+
+    def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        return wrapped()(event, context)
+
+    return handler
