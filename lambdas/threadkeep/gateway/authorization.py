@@ -27,7 +27,7 @@ def authorize(event: dict[str, Any], config: Config, verifier: TokenVerifier) ->
     tenant, user, scope, expiry = (claims.get(name) for name in ("tenant", "sub", "scope", "exp"))
     if not is_principal(tenant) or not is_principal(user):
         raise TokenRefused("token without tenant or user")
-    if not isinstance(scope, str) or not isinstance(expiry, int):
+    if not isinstance(scope, str) or not isinstance(expiry, int) or isinstance(expiry, bool):
         raise TokenRefused("token without scope or expiry")
     return {"tenant": str(tenant), "sub": str(user), "scope": scope, "exp": str(expiry)}
 
