@@ -29,22 +29,26 @@ class Deployment(cdk.Stage):
         super().__init__(scope, naming.stage_id(settings.stage))
         self._settings = settings
         self._can = capabilities.of(settings.target)
-        keys = [
-            KeysStack(self, f"Keys-{region}", settings=settings, **self._kept(region)) for region in settings.regions
-        ]
+        keys = {
+            region: KeysStack(self, f"Keys-{region}", settings=settings, **self._kept(region))
+            for region in settings.regions
+        }
         state = StateStack(self, "State", settings=settings, **self._kept(settings.home_region))
-        for stack in keys:
+        for stack in keys.values():
             state.add_stack_dependency(stack, "a global table names the keys of all its regions")
         for region in settings.regions:
-            self._add_region(region, state=state, bundle=bundle)
+            self._add_region(region, key=keys[region], state=state, bundle=bundle)
 
-    def _add_region(self, region: str, *, state: StateStack, bundle: Bundle) -> None:
+    def _add_region(self, region: str, *, key: KeysStack, state: StateStack, bundle: Bundle) -> None:
         settings = self._settings
         cold = ColdStack(self, f"Cold-{region}", settings=settings, **self._kept(region))
-        hot = self._hot(region, state=state)
+        cold.add_stack_dependency(key, "it knows its key by name")
+        hot = self._hot(region, key=key)
         realtime = RealtimeStack(
             self, f"Realtime-{region}", settings=settings, hot=hot, bundle=bundle, **self._replaceable(region)
         )
+        realtime.add_stack_dependency(state, "its functions know the table by name")
+        realtime.add_stack_dependency(cold, "its functions know the bucket by name")
         ObservabilityStack(
             self,
             f"Observability-{region}",
@@ -54,16 +58,13 @@ class Deployment(cdk.Stage):
             cache=hot.cache,
             **self._replaceable(region),
         )
-        cold.add_stack_dependency(state, "its key is there, with those of all regions")
-        realtime.add_stack_dependency(cold, "its functions know the bucket by name")
-        realtime.add_stack_dependency(state, "its functions know the table by name")
 
-    def _hot(self, region: str, *, state: StateStack) -> HotEndpoint:
+    def _hot(self, region: str, *, key: KeysStack) -> HotEndpoint:
         address = self._settings.hot_address
         if address is not None:
             return HotEndpoint(host=address[0], port=address[1])
         hot = HotStack(self, f"Hot-{region}", settings=self._settings, **self._replaceable(region))
-        hot.add_stack_dependency(state, "its key is there, with those of all regions")
+        hot.add_stack_dependency(key, "it knows its key by name")
         return hot.endpoint
 
     def _kept(self, region: str) -> dict[str, Any]:
