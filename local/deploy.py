@@ -125,6 +125,15 @@ class Deployment:
     def _put_jwks(self, key: SigningKey) -> str:
         s3 = aws_session().client("s3", endpoint_url=self._endpoint)
         s3.create_bucket(Bucket=_JWKS_BUCKET)
+        s3.delete_public_access_block(Bucket=_JWKS_BUCKET)  # a key set is for everyone
+        reading = {
+            "Effect": "Allow",
+            "Principal": "*",
+            "Action": "s3:GetObject",
+            "Resource": f"arn:aws:s3:::{_JWKS_BUCKET}/*",
+        }
+        policy = {"Version": "2012-10-17", "Statement": [reading]}
+        s3.put_bucket_policy(Bucket=_JWKS_BUCKET, Policy=json.dumps(policy))
         s3.put_object(Bucket=_JWKS_BUCKET, Key=_JWKS_OBJECT, Body=key.to_jwks().encode())
         return f"{self._endpoint}/{_JWKS_BUCKET}/{_JWKS_OBJECT}"
 

@@ -68,6 +68,7 @@ def _environment(port: int, folder: Path) -> dict[str, str]:
         "STATE_DIR": str(folders["state"]),
         "GATEWAY_PORT": str(port),
         "BIND_HOST": HOST,
+        "AUTH": "true",  # functions are held to their roles, so that a missing grant fails here as it would on AWS
         "MINISTACK_REGION": REGION,
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
         "IOT_MTLS_ENABLED": "0",  # else it listens on 8883, too
