@@ -14,6 +14,7 @@ help: ## What can be made
 setup: .build/setup.stamp ## The environment: Python packages, Node, the CDK command line (all pinned)
 
 $(UV):
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, name it: make PYTHON=…" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
 
@@ -34,7 +35,7 @@ up: setup ## Keep a local cloud running; prints its URL and how to get a token
 	@$(BIN)/python -m local up
 
 down: ## Stop the local cloud that `make up` keeps
-	@$(BIN)/python -m local down
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m local down; fi
 
 format: setup ## Format and fix what can be fixed
 	@$(BIN)/ruff format .
