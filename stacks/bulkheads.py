@@ -24,7 +24,7 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
         objects: S3 actions on large bodies in the region's bucket; empty: it does not know the bucket.
         hot: whether it talks to Valkey.
         pushes: whether it posts to connections.
-        concurrency_percent: its part of what `lambda_concurrency` leaves to be reserved.
+        concurrency_percent: its share of what can be reserved of `lambda_concurrency`; a fifth is left to all else.
     """
 
     name: str
@@ -40,21 +40,21 @@ _READ: Final = ("dynamodb:GetItem", "dynamodb:Query")
 _WRITE: Final = ("dynamodb:PutItem", "dynamodb:UpdateItem")
 
 ROUTE_BULKHEADS: Final = (
-    Bulkhead(name="connection", table=_READ, concurrency_percent=15),
+    Bulkhead(name="connection", table=_READ, concurrency_percent=10),
     Bulkhead(name="send", table=_READ + _WRITE, pushes=True, concurrency_percent=15),
     Bulkhead(
         name="stream",
         table=_READ + _WRITE,
         objects=("s3:GetObject", "s3:PutObject"),
         pushes=True,
-        concurrency_percent=45,
+        concurrency_percent=35,
     ),
     Bulkhead(
         name="history",
         table=(*_READ, "dynamodb:BatchGetItem"),
         owner_index=("dynamodb:Query",),
         objects=("s3:GetObject",),
-        concurrency_percent=20,
+        concurrency_percent=15,
     ),
 )
 """Those that answer routes; `threadkeep.schema.ROUTES` says which."""

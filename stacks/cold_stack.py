@@ -21,7 +21,7 @@ _INSTANT_RETRIEVAL_AFTER_DAYS: Final = 30
 class ColdStack(cdk.Stack):
     """Private, encrypted, unversioned and not replicated: the archiver writes to every region, the eraser deletes."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **stack: Any) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, key: kms.IKey, **stack: Any) -> None:
         super().__init__(scope, construct_id, **stack)
         can = capabilities.of(settings.target)
         bucket = s3.Bucket(
@@ -29,7 +29,7 @@ class ColdStack(cdk.Stack):
             "Bucket",
             bucket_name=naming.bucket(settings.stage, self.account, self.region),
             encryption=s3.BucketEncryption.KMS,
-            encryption_key=kms.Alias.from_alias_name(self, "Key", naming.key_alias(settings.stage)),
+            encryption_key=key,
             bucket_key_enabled=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,

@@ -37,13 +37,12 @@ class Deployment(cdk.Stage):
         for stack in keys.values():
             state.add_stack_dependency(stack, "a global table names the keys of all its regions")
         for region in settings.regions:
-            self._add_region(region, key=keys[region], state=state, bundle=bundle)
+            self._add_region(region, keys=keys[region], state=state, bundle=bundle)
 
-    def _add_region(self, region: str, *, key: KeysStack, state: StateStack, bundle: Bundle) -> None:
+    def _add_region(self, region: str, *, keys: KeysStack, state: StateStack, bundle: Bundle) -> None:
         settings = self._settings
-        cold = ColdStack(self, f"Cold-{region}", settings=settings, **self._kept(region))
-        cold.add_stack_dependency(key, "it knows its key by name")
-        hot = self._hot(region, key=key)
+        cold = ColdStack(self, f"Cold-{region}", settings=settings, key=keys.key, **self._kept(region))
+        hot = self._hot(region, keys=keys)
         realtime = RealtimeStack(
             self, f"Realtime-{region}", settings=settings, hot=hot, bundle=bundle, **self._replaceable(region)
         )
@@ -59,13 +58,13 @@ class Deployment(cdk.Stage):
             **self._replaceable(region),
         )
 
-    def _hot(self, region: str, *, key: KeysStack) -> HotEndpoint:
+    def _hot(self, region: str, *, keys: KeysStack) -> HotEndpoint:
         address = self._settings.hot_address
         if address is not None:
             return HotEndpoint(host=address[0], port=address[1])
-        hot = HotStack(self, f"Hot-{region}", settings=self._settings, **self._replaceable(region))
-        hot.add_stack_dependency(key, "it knows its key by name")
-        return hot.endpoint
+        return HotStack(
+            self, f"Hot-{region}", settings=self._settings, key=keys.key, **self._replaceable(region)
+        ).endpoint
 
     def _kept(self, region: str) -> dict[str, Any]:
         return {**self._replaceable(region), "termination_protection": self._can.durable}

@@ -7,6 +7,7 @@ from typing import Any, Final
 import aws_cdk as cdk
 import msgspec
 from aws_cdk import aws_elasticache as elasticache
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from stacks import bulkheads, naming
@@ -38,7 +39,7 @@ class HotStack(cdk.Stack):
     2026-11-29); TLS is always on. Snapshots stay off: the table is the truth, and a snapshot would outlive an erasure.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **stack: Any) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, key: kms.IKey, **stack: Any) -> None:
         super().__init__(scope, construct_id, **stack)
         users = [
             _iam_user(self, name=naming.cache_user(settings.stage, bulkhead.name), construct_id=f"User-{bulkhead.name}")
@@ -57,7 +58,7 @@ class HotStack(cdk.Stack):
             major_engine_version="9",
             connection_type=settings.network,
             user_group_id=group.ref,
-            kms_key_id=naming.key_arn(self, settings.stage, self.region),
+            kms_key_id=key.key_arn,
             snapshot_retention_limit=0,
             cache_usage_limits=elasticache.CfnServerlessCache.CacheUsageLimitsProperty(
                 data_storage=elasticache.CfnServerlessCache.DataStorageProperty(unit="GB", maximum=DATA_GIGABYTES_MAX)

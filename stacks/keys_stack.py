@@ -23,14 +23,14 @@ class KeysStack(cdk.Stack):
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **stack: Any) -> None:
         super().__init__(scope, construct_id, **stack)
         durable = capabilities.of(settings.target).durable
-        key = kms.Key(
+        self.key = kms.Key(
             self,
             "Key",
             description=f"Threadkeep {settings.stage}: conversations in {self.region}",
             enable_key_rotation=True,
             removal_policy=cdk.RemovalPolicy.RETAIN if durable else cdk.RemovalPolicy.DESTROY,
         )
-        key.add_to_resource_policy(
+        self.key.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="ThroughOurStoresOnly",
                 principals=[iam.AnyPrincipal()],
@@ -54,4 +54,4 @@ class KeysStack(cdk.Stack):
                 },
             )
         )
-        key.add_alias(naming.key_alias(settings.stage))
+        self.key.add_alias(naming.key_alias(settings.stage))
