@@ -1,0 +1,29 @@
+"""How long AWS may take: the clients' timeouts and retries, for whoever builds the clients.
+
+A route function has 10 s. Three attempts of 1 s to connect and 2 s to read, with botocore's own pauses between them
+(at most 1 s, then 2 s), end before that at the worst, and a caller hears `unavailable` rather than nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from botocore.config import Config
+
+PUSH_THREADS_MAX: Final = 16
+
+STORE: Final = Config(
+    connect_timeout=1,
+    read_timeout=2,
+    retries={"mode": "standard", "total_max_attempts": 3},
+)
+"""For DynamoDB and S3."""
+
+PUSH: Final = Config(
+    connect_timeout=1,
+    read_timeout=1,
+    # A viewer that missed a frame resumes; by the time of a second attempt (up to 1 s later) nobody waits for it.
+    retries={"mode": "standard", "total_max_attempts": 1},
+    max_pool_connections=PUSH_THREADS_MAX,
+)
+"""For ``@connections``."""

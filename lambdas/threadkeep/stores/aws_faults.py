@@ -1,0 +1,62 @@
+"""Which faults of AWS mean "not now": those become `WarmUnavailable`, all others stay as they are (and alarm)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from botocore.exceptions import (
+    ClientError,
+    HTTPClientError,
+    IncompleteReadError,
+    ReadTimeoutError,
+    ResponseStreamingError,
+)
+
+from threadkeep.domain.errors import WarmUnavailable
+
+_UNAVAILABLE: Final = frozenset(
+    {
+        "ConditionalRequestConflict",
+        "InternalError",
+        "InternalServerError",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestTimeout",
+        "ServiceUnavailable",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+"""Error codes of DynamoDB and S3 that pass by themselves (their API references, "Error codes", read 2026-11-29)."""
+_TOO_MANY_REQUESTS: Final = 429
+_SERVER_ERROR: Final = 500
+
+
+def code_of(error: ClientError) -> str:
+    """The error's code, empty where it has none."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def status_of(error: ClientError) -> int:
+    """The HTTP status of the answer, 0 where there was none."""
+    metadata: dict[str, Any] = dict(error.response.get("ResponseMetadata", {}))
+    return int(metadata.get("HTTPStatusCode", 0))
+
+
+@contextmanager
+def warm_unavailable() -> Iterator[None]:
+    """Turn what passes by itself (throttling, timeouts, lost connections, 5xx) into `WarmUnavailable`."""
+    try:
+        yield
+    except ClientError as error:
+        status = status_of(error)
+        if code_of(error) in _UNAVAILABLE or status == _TOO_MANY_REQUESTS or status >= _SERVER_ERROR:
+            raise WarmUnavailable(f"{error.operation_name}: {code_of(error)}") from error
+        raise
+    except (HTTPClientError, ReadTimeoutError, IncompleteReadError, ResponseStreamingError) as error:
+        raise WarmUnavailable(f"{type(error).__name__}: AWS was not reached, or broke off") from error

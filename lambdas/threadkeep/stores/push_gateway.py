@@ -1,0 +1,64 @@
+"""Frames to viewers by the gateway's ``@connections`` API."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import ClientError
+
+from threadkeep.domain.bounds import FAN_OUT_WAIT_MS, VIEWERS_MAX
+from threadkeep.stores.aws_config import PUSH_THREADS_MAX
+from threadkeep.stores.aws_faults import code_of, status_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_apigatewaymanagementapi import ApiGatewayManagementApiClient
+
+_GONE: Final = 410
+_LOG: Final = logging.getLogger(__name__)
+
+
+class GatewayPush:
+    """`threadkeep.ports.Push` on a WebSocket API, to `PUSH_THREADS_MAX` viewers at a time.
+
+    A viewer that a frame did not reach, whatever the reason, notices the gap and resumes: so nothing is sent twice
+    from here, and one viewer's failure is no other's.
+
+    Args:
+        client: for the API's ``@connections`` URL, built with `threadkeep.stores.aws_config.PUSH`.
+    """
+
+    def __init__(self, client: ApiGatewayManagementApiClient) -> None:
+        self._client = client
+        self._pool = ThreadPoolExecutor(max_workers=PUSH_THREADS_MAX, thread_name_prefix="push")
+
+    def send(self, connections: Sequence[str], frame: bytes) -> tuple[str, ...]:
+        """See `Push`. What has not begun when the wait ends is not sent any more; nor beyond `VIEWERS_MAX`."""
+        posts = {
+            self._pool.submit(self._post, connection, frame): connection for connection in connections[:VIEWERS_MAX]
+        }
+        done, late = wait(posts, timeout=FAN_OUT_WAIT_MS / 1_000)
+        for post in late:
+            post.cancel()
+        outcomes = {connection: _outcome(post) if post in done else "late" for post, connection in posts.items()}
+        unserved = Counter(outcome for outcome in outcomes.values() if outcome not in {"sent", "gone"})
+        unserved += Counter({"beyond_bound": len(connections) - len(posts)})
+        if unserved:
+            _LOG.warning("viewers not served: %s of %s", dict(unserved), len(connections))
+        return tuple(connection for connection, outcome in outcomes.items() if outcome == "gone")
+
+    def _post(self, connection: str, frame: bytes) -> None:
+        self._client.post_to_connection(ConnectionId=connection, Data=frame)
+
+
+def _outcome(post: Future[None]) -> str:
+    """``sent``, ``gone``, or the name of the error."""
+    error = post.exception()
+    if error is None:
+        return "sent"
+    if isinstance(error, ClientError):
+        return "gone" if status_of(error) == _GONE else code_of(error)
+    return type(error).__name__

@@ -1,0 +1,30 @@
+"""Frames kept in memory: the reference, and a fake for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class PushMemory:
+    """`threadkeep.ports.Push` that remembers what it was given.
+
+    Attributes:
+        frames: every connection and frame, in order.
+        gone: connections that count as closed for good.
+        unserved: connections that take nothing at present.
+    """
+
+    def __init__(self) -> None:
+        self.frames: list[tuple[str, bytes]] = []
+        self.gone: set[str] = set()
+        self.unserved: set[str] = set()
+
+    def send(self, connections: Sequence[str], frame: bytes) -> tuple[str, ...]:
+        """See `Push`."""
+        served = [connection for connection in connections if connection not in self.gone | self.unserved]
+        self.frames += [(connection, frame) for connection in served]
+        return tuple(connection for connection in connections if connection in self.gone)
+
+    def frames_of(self, connection: str) -> list[bytes]:
+        """What one connection was sent."""
+        return [frame for to, frame in self.frames if to == connection]

@@ -1,0 +1,323 @@
+"""The warm tier in DynamoDB: a partition per conversation, strongly consistent within its region."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+from msgspec import UNSET, UnsetType
+
+from threadkeep.domain import times
+from threadkeep.domain.bounds import BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS
+from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.json_values import JsonObject, encode
+from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.ports import BodyStore, ConversationPage, Gone, MessagePage
+from threadkeep.schema import (
+    OWNER_INDEX,
+    OWNER_KEY,
+    OWNER_SORT,
+    PARTITION_KEY,
+    SORT_GONE,
+    SORT_HEAD,
+    SORT_KEY,
+    SORT_MESSAGE,
+    SORT_PULSE,
+)
+from threadkeep.stores import table_keys, warm_items
+from threadkeep.stores.aws_faults import code_of, warm_unavailable
+from threadkeep.stores.batch_get import batch_get
+from threadkeep.stores.list_cursor import ListCursor
+from threadkeep.stores.packing import pack
+from threadkeep.stores.warm_items import Item, primary_key, text
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+LIST_ROUNDS_MAX: Final = 5
+"""Queries for one page of conversations: entries that stand for nothing (any more) are skipped only so long."""
+
+_NOT_THERE: Final = f"attribute_not_exists({PARTITION_KEY})"
+_THERE: Final = f"attribute_exists({PARTITION_KEY})"
+_PAGE_ATTRIBUTES: Final = (SORT_KEY, *warm_items.PAGE_ATTRIBUTES)
+_BEHIND_MESSAGES: Final = SORT_MESSAGE + "~"
+
+
+class WarmDynamoDB:
+    """`threadkeep.ports.WarmStore` on the table of `threadkeep.schema`.
+
+    A message's item holds its ``body`` (packed) as pages of messages show it. Where that lacks the parts, because no
+    frame could hold them, the item holds the ``whole`` body too, or the ``pointer`` to it.
+
+    Args:
+        client: a DynamoDB client, built with `threadkeep.stores.aws_config.STORE`.
+        table: the table's name.
+        bodies: where bodies go that take more than `BODY_INLINE_BYTES_MAX`.
+        sleep: seconds to pause between attempts at a batch; tests own it.
+    """
+
+    def __init__(
+        self, client: DynamoDBClient, table: str, bodies: BodyStore, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._bodies = bodies
+        self._sleep = sleep
+
+    # --- conversations ----------------------------------------------------------------------------------------
+
+    @warm_unavailable()
+    def create_conversation(self, tenant: str, conversation: Conversation) -> Conversation | Gone | None:
+        """See `WarmStore`. The pulse comes first: a crash before the head leaves nothing to see, a retry completes."""
+        standing = self.read_head(ConversationKey(tenant, conversation.id))
+        if standing is not None:
+            return standing
+        pulse = warm_items.pulse_item(tenant, conversation)
+        leftover = self._put_once(pulse)
+        existing = self._put_once(warm_items.head_item(tenant, conversation))
+        if existing is not None:
+            return warm_items.conversation_from(existing)
+        if leftover is not None:
+            # Of an attempt that broke off, perhaps another user's: whoever's the head is has the pulse too.
+            self._client.put_item(TableName=self._table, Item=pulse)
+        return None
+
+    @warm_unavailable()
+    def read_head(self, key: ConversationKey) -> Conversation | Gone | None:
+        """See `WarmStore`. One query: the tombstone sorts right before the head."""
+        answer = self._client.query(
+            TableName=self._table,
+            ConsistentRead=True,
+            KeyConditionExpression="#pk = :pk AND #sk BETWEEN :gone AND :head",
+            ExpressionAttributeNames={"#pk": PARTITION_KEY, "#sk": SORT_KEY},
+            ExpressionAttributeValues={
+                ":pk": text(table_keys.partition(key)),
+                ":gone": text(SORT_GONE),
+                ":head": text(SORT_HEAD),
+            },
+        )
+        items = {item[SORT_KEY]["S"]: item for item in answer["Items"]}
+        if SORT_GONE in items:
+            return Gone()
+        return warm_items.conversation_from(items[SORT_HEAD]) if SORT_HEAD in items else None
+
+    @warm_unavailable()
+    def read_active_at(self, key: ConversationKey) -> str | None:
+        """See `WarmStore`."""
+        item = self._get(primary_key(key, SORT_PULSE))
+        return None if item is None else str(item[OWNER_SORT]["S"])
+
+    @warm_unavailable()
+    def update_conversation(
+        self, key: ConversationKey, *, title: str | UnsetType | None = UNSET, metadata: JsonObject | UnsetType = UNSET
+    ) -> Conversation | None:
+        """See `WarmStore`. Looks for the tombstone first: a head that an erasure has not reached yet is none."""
+        head = self.read_head(key)
+        if not isinstance(head, Conversation):
+            return None
+        values: dict[str, Any] = {}
+        if title is not UNSET and title is not None:
+            values["title"] = text(title)
+        if metadata is not UNSET:
+            values["metadata"] = text(encode(metadata).decode())
+        removed = ["title"] if title is None else []
+        if not values and not removed:
+            return head
+        item = self._update(primary_key(key, SORT_HEAD), values, removed, condition=_THERE)
+        return None if item is None else warm_items.conversation_from(item)
+
+    @warm_unavailable()
+    def list_conversations(self, tenant: str, owner: str, *, limit: int, cursor: str | None) -> ConversationPage:
+        """See `WarmStore`. The index names them, the heads tell of them; the cursor is the last place looked at."""
+        place = None if cursor is None else ListCursor.from_text(cursor)
+        found: list[Conversation] = []
+        for _ in range(LIST_ROUNDS_MAX):
+            # One more than wanted shows whether the list goes on.
+            entries, more = self._query_owner(tenant, owner, place, limit + 1 - len(found))
+            wanted = entries[: limit - len(found)]
+            found += self._visible(tenant, owner, wanted)
+            place = wanted[-1] if wanted else place
+            if not more and len(wanted) == len(entries):
+                return ConversationPage(tuple(found), None)
+            if len(found) == limit:
+                break
+        return ConversationPage(tuple(found), None if place is None else place.to_text())
+
+    def _query_owner(
+        self, tenant: str, owner: str, place: ListCursor | None, limit: int
+    ) -> tuple[list[ListCursor], bool]:
+        owner_key = text(table_keys.owner(tenant, owner))
+        start: dict[str, Any] = {}
+        if place is not None:
+            key = primary_key(ConversationKey(tenant, place.conversation), SORT_PULSE)
+            start["ExclusiveStartKey"] = key | {OWNER_KEY: owner_key, OWNER_SORT: text(place.active_at)}
+        answer = self._client.query(
+            TableName=self._table,
+            IndexName=OWNER_INDEX,
+            ScanIndexForward=False,
+            Limit=limit,
+            KeyConditionExpression="#owner = :owner",
+            ExpressionAttributeNames={"#owner": OWNER_KEY},
+            ExpressionAttributeValues={":owner": owner_key},
+            **start,
+        )
+        entries = [
+            ListCursor(item[OWNER_SORT]["S"], table_keys.conversation_of(item[PARTITION_KEY]["S"]))
+            for item in answer["Items"]
+        ]
+        return entries, "LastEvaluatedKey" in answer
+
+    def _visible(self, tenant: str, owner: str, entries: list[ListCursor]) -> Iterator[Conversation]:
+        keys = [ConversationKey(tenant, entry.conversation) for entry in entries]
+        wanted = [primary_key(key, sort_key) for key in keys for sort_key in (SORT_GONE, SORT_HEAD)]
+        items = batch_get(self._client, self._table, wanted, self._sleep)
+        for key, entry in zip(keys, entries, strict=True):
+            partition = table_keys.partition(key)
+            head = items.get((partition, SORT_HEAD))
+            # A pulse without a head, or with another's, is what an attempt to create left behind.
+            if head is not None and head["owner"]["S"] == owner and (partition, SORT_GONE) not in items:
+                yield warm_items.conversation_from(head, entry.active_at)
+
+    @warm_unavailable()
+    def touch(self, key: ConversationKey, *, now_ms: int) -> None:
+        """See `WarmStore`. A refused condition is the ordinary case: noted within this minute, or nothing there."""
+        self._update(
+            primary_key(key, SORT_PULSE),
+            warm_items.activity(key, now_ms),
+            condition=f"{_THERE} AND {OWNER_SORT} < :minute_ago",
+            condition_values={":minute_ago": text(times.to_rfc3339(now_ms - PULSE_EVERY_MS))},
+        )
+
+    # --- messages ---------------------------------------------------------------------------------------------
+
+    @warm_unavailable()
+    def put_message(self, tenant: str, stored: StoredMessage) -> StoredMessage | None:
+        """See `WarmStore`. A large body is kept before the item that points to it."""
+        key = ConversationKey(tenant, stored.message.conversation)
+        item = warm_items.message_item(tenant, stored)
+        packed = pack(stored.message)
+        shown = warm_items.in_page(stored)
+        if shown is stored:
+            item["body"] = {"B": packed}
+        elif len(packed) <= BODY_INLINE_BYTES_MAX:
+            item |= {"body": {"B": pack(shown.message)}, "whole": {"B": packed}}
+        else:
+            pointer = self._bodies.put(key, stored.message.id, packed)
+            item |= {"body": {"B": pack(shown.message)}, "pointer": text(pointer)}
+        existing = self._put_once(item)
+        return None if existing is None else self._whole(key, existing)
+
+    @warm_unavailable()
+    def read_message(self, key: ConversationKey, message: str) -> StoredMessage | None:
+        """See `WarmStore`."""
+        item = self._get(primary_key(key, table_keys.message(message)))
+        return None if item is None else self._whole(key, item)
+
+    @warm_unavailable()
+    def newest_id(self, key: ConversationKey) -> str | None:
+        """See `WarmStore`."""
+        newest = next(self._query_messages(key, SORT_MESSAGE, _BEHIND_MESSAGES, 1, (SORT_KEY,)), None)
+        return None if newest is None else table_keys.message_of(newest[SORT_KEY]["S"])
+
+    @warm_unavailable()
+    def read_messages(
+        self, key: ConversationKey, *, before: str | None = None, after: str | None = None, limit: int
+    ) -> MessagePage:
+        """See `WarmStore`."""
+        low = SORT_MESSAGE if after is None else table_keys.message(after)
+        high = _BEHIND_MESSAGES if before is None else table_keys.message(before)
+        # BETWEEN takes its bounds in, and refuses them crossed. One more than wanted shows whether there are older.
+        asked = limit + 1 + len({low, high} - {SORT_MESSAGE, _BEHIND_MESSAGES})
+        items = self._query_messages(key, low, high, asked, _PAGE_ATTRIBUTES) if low < high else iter(())
+        inside = (item for item in items if low < item[SORT_KEY]["S"] < high)
+        found = [warm_items.stored_from(key, item, item["body"]["B"]) for item in islice(inside, limit + 1)]
+        return MessagePage(tuple(found[:limit]), more=len(found) > limit)
+
+    def _query_messages(
+        self, key: ConversationKey, low: str, high: str, limit: int, attributes: tuple[str, ...]
+    ) -> Iterator[Item]:
+        """The newest of the items between both bounds (taken in), over as many pages of 1 MB as they take."""
+        start: dict[str, Any] = {}
+        left = limit
+        while left > 0:
+            answer = self._client.query(
+                TableName=self._table,
+                ConsistentRead=True,
+                ScanIndexForward=False,
+                Limit=left,
+                KeyConditionExpression="#pk = :pk AND #sk BETWEEN :low AND :high",
+                ProjectionExpression=", ".join(f"#{name}" for name in attributes),
+                ExpressionAttributeNames={f"#{name}": name for name in {PARTITION_KEY, SORT_KEY, *attributes}},
+                ExpressionAttributeValues={
+                    ":pk": text(table_keys.partition(key)),
+                    ":low": text(low),
+                    ":high": text(high),
+                },
+                **start,
+            )
+            yield from answer["Items"]
+            left -= len(answer["Items"])
+            if "LastEvaluatedKey" not in answer:
+                return
+            start["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _whole(self, key: ConversationKey, item: Item) -> StoredMessage:
+        if "pointer" in item:
+            return warm_items.stored_from(key, item, self._bodies.get(item["pointer"]["S"]))
+        return warm_items.stored_from(key, item, item["whole" if "whole" in item else "body"]["B"])
+
+    # --- one item ---------------------------------------------------------------------------------------------
+
+    def _get(self, item_key: dict[str, Any]) -> Item | None:
+        return self._client.get_item(TableName=self._table, Key=item_key, ConsistentRead=True).get("Item")
+
+    def _put_once(self, item: dict[str, Any]) -> Item | None:
+        """Put an item where there is none; else the one that stands there."""
+        try:
+            self._client.put_item(
+                TableName=self._table,
+                Item=item,
+                ConditionExpression=_NOT_THERE,
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            told: dict[str, Any] = dict(error.response)
+            # Not every implementation of the API returns the item with the refusal.
+            existing = told.get("Item") or self._get({name: item[name] for name in (PARTITION_KEY, SORT_KEY)})
+            if existing is None:
+                raise WarmUnavailable("PutItem: refused for an item that has been removed since") from error
+            return existing
+        return None
+
+    def _update(
+        self,
+        item_key: dict[str, Any],
+        values: dict[str, Any],
+        removed: Sequence[str] = (),
+        *,
+        condition: str,
+        condition_values: dict[str, Any] | None = None,
+    ) -> Item | None:
+        """Set and remove attributes; the item as it then stands, None where the condition is refused."""
+        expression = "SET " + ", ".join(f"#{name} = :{name}" for name in values) if values else ""
+        expression += " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
+        request: dict[str, Any] = {
+            "UpdateExpression": expression,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": {f"#{name}": name for name in (*values, *removed)},
+        }
+        expressed = {f":{name}": value for name, value in values.items()} | (condition_values or {})
+        if expressed:  # DynamoDB refuses an empty map
+            request["ExpressionAttributeValues"] = expressed
+        try:
+            answer = self._client.update_item(TableName=self._table, Key=item_key, ReturnValues="ALL_NEW", **request)
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            return None
+        return answer["Attributes"]

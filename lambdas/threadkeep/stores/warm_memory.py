@@ -1,0 +1,135 @@
+"""The warm tier in memory: the reference, and a fake for tests."""
+
+from __future__ import annotations
+
+import threading
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from threadkeep.domain import times
+from threadkeep.domain.bounds import PULSE_EVERY_MS
+from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.json_values import JsonObject
+from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.ports import ConversationPage, Gone, MessagePage
+from threadkeep.stores.list_cursor import ListCursor
+from threadkeep.stores.warm_items import in_page
+
+
+class WarmMemory:
+    """`threadkeep.ports.WarmStore` on dictionaries.
+
+    Attributes:
+        gone: the conversations that were deleted.
+        unavailable: while set, every call raises `WarmUnavailable`.
+    """
+
+    def __init__(self) -> None:
+        self.gone: set[ConversationKey] = set()
+        self.unavailable = False
+        self._heads: dict[ConversationKey, Conversation] = {}
+        self._active_at: dict[ConversationKey, str] = {}
+        self._messages: dict[ConversationKey, dict[str, StoredMessage]] = {}
+        self._lock = threading.Lock()
+
+    def create_conversation(self, tenant: str, conversation: Conversation) -> Conversation | Gone | None:
+        """See `WarmStore`."""
+        self._check_available()
+        key = ConversationKey(tenant, conversation.id)
+        with self._lock:
+            existing = self._head(key)
+            if existing is None:
+                self._heads[key] = msgspec.structs.replace(conversation, active_at=conversation.created_at)
+                self._active_at[key] = conversation.active_at
+        return existing
+
+    def read_head(self, key: ConversationKey) -> Conversation | Gone | None:
+        """See `WarmStore`."""
+        self._check_available()
+        return self._head(key)
+
+    def read_active_at(self, key: ConversationKey) -> str | None:
+        """See `WarmStore`."""
+        self._check_available()
+        return self._active_at.get(key)
+
+    def update_conversation(
+        self, key: ConversationKey, *, title: str | UnsetType | None = UNSET, metadata: JsonObject | UnsetType = UNSET
+    ) -> Conversation | None:
+        """See `WarmStore`."""
+        self._check_available()
+        with self._lock:
+            head = self._head(key)
+            if not isinstance(head, Conversation):
+                return None
+            if title is not UNSET:
+                head = msgspec.structs.replace(head, title=title)
+            if metadata is not UNSET:
+                head = msgspec.structs.replace(head, metadata=dict(metadata))
+            self._heads[key] = head
+            return head
+
+    def list_conversations(self, tenant: str, owner: str, *, limit: int, cursor: str | None) -> ConversationPage:
+        """See `WarmStore`."""
+        self._check_available()
+        place = None if cursor is None else ListCursor.from_text(cursor)
+        own = [
+            msgspec.structs.replace(head, active_at=self._active_at[key])
+            for key, head in self._heads.items()
+            if key.tenant == tenant and head.owner == owner and key not in self.gone
+        ]
+        own.sort(key=lambda conversation: (conversation.active_at, conversation.id), reverse=True)
+        if place is not None:
+            own = [found for found in own if (found.active_at, found.id) < (place.active_at, place.conversation)]
+        page = own[:limit]
+        more = len(own) > limit
+        return ConversationPage(tuple(page), ListCursor(page[-1].active_at, page[-1].id).to_text() if more else None)
+
+    def touch(self, key: ConversationKey, *, now_ms: int) -> None:
+        """See `WarmStore`."""
+        self._check_available()
+        with self._lock:
+            if self._active_at.get(key, "~") < times.to_rfc3339(now_ms - PULSE_EVERY_MS):
+                self._active_at[key] = times.to_rfc3339(now_ms)
+
+    def put_message(self, tenant: str, stored: StoredMessage) -> StoredMessage | None:
+        """See `WarmStore`."""
+        self._check_available()
+        message = stored.message
+        if message.parts is UNSET:
+            raise ValueError(f"message {message.id} must be stored with its parts")
+        with self._lock:
+            messages = self._messages.setdefault(ConversationKey(tenant, message.conversation), {})
+            existing = messages.get(message.id)
+            messages.setdefault(message.id, stored)
+            return existing
+
+    def read_message(self, key: ConversationKey, message: str) -> StoredMessage | None:
+        """See `WarmStore`."""
+        self._check_available()
+        return self._messages.get(key, {}).get(message)
+
+    def newest_id(self, key: ConversationKey) -> str | None:
+        """See `WarmStore`."""
+        self._check_available()
+        return max(self._messages.get(key, {}), default=None)
+
+    def read_messages(
+        self, key: ConversationKey, *, before: str | None = None, after: str | None = None, limit: int
+    ) -> MessagePage:
+        """See `WarmStore`."""
+        self._check_available()
+        found = [
+            in_page(stored)
+            for identifier, stored in sorted(self._messages.get(key, {}).items(), reverse=True)
+            if (before is None or identifier < before) and (after is None or identifier > after)
+        ]
+        return MessagePage(tuple(found[:limit]), more=len(found) > limit)
+
+    def _head(self, key: ConversationKey) -> Conversation | Gone | None:
+        return Gone() if key in self.gone else self._heads.get(key)
+
+    def _check_available(self) -> None:
+        if self.unavailable:
+            raise WarmUnavailable("the warm tier in memory is told to be unavailable")
