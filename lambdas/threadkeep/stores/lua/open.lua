@@ -1,0 +1,88 @@
+#!lua
+-- stream.open (docs/protocol.md, section 3.1). Absent values are empty.
+local state, log, live, viewers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local stream, principal, producer = ARGV[1], ARGV[2], ARGV[3]
+local facts, told = ARGV[4], ARGV[5]
+local parent, leaf = ARGV[6], ARGV[7]
+local held, takeover, fork = tonumber(ARGV[8]), ARGV[9] == '1', ARGV[10] == '1'
+local parent_settled = ARGV[11] == '1'
+local lease_ms, live_max = tonumber(ARGV[12]), tonumber(ARGV[13])
+
+local now = now_ms()
+local known, owner, run, seal = unpack(server.call('HMGET', state, 'epoch', 'principal', 'producer', 'seal'))
+known = tonumber(known)
+
+-- "epoch never repeats or falls": known + 1, held + 1, or the clock, which goes on when all else is lost
+local function next_epoch()
+  return math.max((known or 0) + 1, (held or 0) + 1, now)
+end
+
+-- The stream is this writer's, with the log as it stands.
+local function keep(epoch)
+  server.call('HSET', state, 'epoch', digits(epoch), 'principal', principal, 'producer', producer,
+    'lease', digits(now + lease_ms))
+  return {'opened', epoch, server.call('LLEN', log), 0, {}}
+end
+
+-- The stream begins anew, and viewers are told. No key of it has a TTL until it settles: those are never evicted.
+local function begin()
+  local epoch = next_epoch()
+  server.call('UNLINK', log)
+  server.call('HSET', state, 'facts', facts)
+  server.call('HSET', live, stream, told)
+  keep(epoch)
+  return {'opened', epoch, 0, 1, read_viewers(viewers)}
+end
+
+-- Section 2, "Turns": why a new stream may not stand under that parent, or nil where it may.
+local function refuse_place()
+  local present, is_parent_live, count = leaf, false, 0
+  for _, other in ipairs(server.call('HKEYS', live)) do
+    count = count + 1
+    is_parent_live = is_parent_live or other == parent
+    if other > present then  -- ids are ordered in time; a live stream is the leaf from its opening
+      present = other
+    end
+  end
+  -- whoever held an epoch goes on with an answer whose place was judged when it began
+  if parent ~= present and not fork and not held then
+    return {'stale_leaf', present}
+  end
+  -- after stale_leaf, which repeating cannot cure
+  if is_parent_live then
+    return {'parent_open'}
+  end
+  if not parent_settled then
+    return {'parent_missing'}
+  end
+  if count >= live_max then
+    return {'full'}
+  end
+  return nil
+end
+
+-- sealed, also before any opening
+if seal then
+  return {'closed', seal}
+end
+if not known then
+  return refuse_place() or begin()
+end
+-- the same run: a repeated open finds its place, one that names its epoch holds everything and starts over
+if owner == principal and run == producer then
+  if held then
+    return begin()
+  end
+  return keep(known)
+end
+-- another run that held the stream: fenced if the stream has gone on without it
+if held then
+  if known > held then
+    return {'fenced'}
+  end
+  return begin()
+end
+if takeover then
+  return keep(next_epoch())
+end
+return {'held'}

@@ -1,0 +1,37 @@
+-- Shared by all scripts: it is put between a script's first line, which holds its flags, and its body.
+--
+-- Every script begins with `#!lua`: Valkey then refuses it as a whole when memory is full, not at its second write,
+-- and refuses keys of another slot even where one node holds them all. `allow-oom` stands where a script frees memory
+-- or leads to that. Ops, facts and seals are the clients' bytes: stored and compared, never decoded.
+
+-- Leases and epochs go by the hot tier's own clock, since its callers' clocks differ.
+local function now_ms()
+  local time = server.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- A whole number up to 2^53 in digits; tostring() would round it to 14 of them.
+local function digits(number)
+  return string.format('%.0f', number)
+end
+
+-- Section 4: connections whose lease runs.
+local function read_viewers(key)
+  return server.call('ZRANGE', key, '(' .. digits(now_ms()), '+inf', 'BYSCORE')
+end
+
+-- Section 3.1, what append and close have in common: why this writer may not write, or nil where it may.
+local function refuse_writer(known, owner, seal, principal, epoch)
+  -- never adopted: an epoch that this tier has lost is opened again first
+  if not known or epoch > known or principal ~= owner then
+    return {'unknown'}
+  end
+  -- judged before the seal: whoever was fenced did not set it
+  if epoch < known then
+    return {'fenced'}
+  end
+  if seal then
+    return {'closed', seal}
+  end
+  return nil
+end
