@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import boto3
 import msgspec
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
 from local.errors import LocalCloudError
 from local.keys import SigningKey
-from local.processes import ProcessGroup, ProcessTable
+from local.processes import ProcessGroup, ProcessTable, require_alive
 from local.state import ACCOUNT, REGION, STAGE, Address
 from local.tools import CDK, NODE_FOLDER
 
@@ -22,6 +25,8 @@ _BOOTSTRAP_S: Final = 120.0
 _DEPLOY_S: Final = 400.0
 _JWKS_BUCKET: Final = "threadkeep-local-jwks"
 _JWKS_OBJECT: Final = "jwks.json"
+_DEATH_S: Final = 0.1
+"""The sockets of a killed program close a moment before it counts as dead."""
 _SECRET: Final = "test"  # noqa: S105 - the emulator takes any; its root is the account's number as the key's id
 
 
@@ -123,18 +128,24 @@ class Deployment:
         return "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
 
     def _put_jwks(self, key: SigningKey) -> str:
-        s3 = aws_session().client("s3", endpoint_url=self._endpoint)
-        s3.create_bucket(Bucket=_JWKS_BUCKET)
-        s3.delete_public_access_block(Bucket=_JWKS_BUCKET)  # a key set is for everyone
         reading = {
             "Effect": "Allow",
-            "Principal": "*",
+            "Principal": "*",  # a key set is for everyone
             "Action": "s3:GetObject",
             "Resource": f"arn:aws:s3:::{_JWKS_BUCKET}/*",
         }
-        policy = {"Version": "2012-10-17", "Statement": [reading]}
-        s3.put_bucket_policy(Bucket=_JWKS_BUCKET, Policy=json.dumps(policy))
-        s3.put_object(Bucket=_JWKS_BUCKET, Key=_JWKS_OBJECT, Body=key.to_jwks().encode())
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [reading]})
+        once = Config(retries={"total_max_attempts": 1})
+        s3 = aws_session().client("s3", endpoint_url=self._endpoint, config=once)
+        try:
+            s3.create_bucket(Bucket=_JWKS_BUCKET)
+            s3.delete_public_access_block(Bucket=_JWKS_BUCKET)
+            s3.put_bucket_policy(Bucket=_JWKS_BUCKET, Policy=policy)
+            s3.put_object(Bucket=_JWKS_BUCKET, Key=_JWKS_OBJECT, Body=key.to_jwks().encode())
+        except (BotoCoreError, ClientError) as error:
+            time.sleep(_DEATH_S)
+            require_alive(self._needs)  # if one is gone, that is the reason
+            raise LocalCloudError(f"the key set cannot be put into the AWS emulator: {error}") from error
         return f"{self._endpoint}/{_JWKS_BUCKET}/{_JWKS_OBJECT}"
 
     def _cdk(self, command: str, *words: str, cwd: Path, timeout_s: float) -> None:

@@ -175,7 +175,7 @@ class ProcessTable:
             self._groups.remove(group)
             self._write()
 
-    def run(  # one program, and all that can go wrong with it
+    def run(
         self,
         name: str,
         command: Sequence[str],
