@@ -6,7 +6,7 @@ import os
 import time
 from functools import cache
 
-from threadkeep.config import Config
+from threadkeep.config import Config, ConfigError
 from threadkeep.usecases.services import Services
 
 
@@ -30,5 +30,35 @@ def config() -> Config:
 
 @cache
 def services() -> Services:
-    """What the use cases work with."""
-    raise NotImplementedError
+    """What the use cases work with.
+
+    Raises:
+        ConfigError: the function's environment names no hot tier.
+    """
+    import boto3  # noqa: PLC0415 -- the authorizer uses none of these, and boto3 costs it 0.3 s to load
+
+    from threadkeep.stores import aws_config  # noqa: PLC0415
+    from threadkeep.stores.bodies_s3 import BodiesS3  # noqa: PLC0415
+    from threadkeep.stores.hot_valkey import HotValkey  # noqa: PLC0415
+    from threadkeep.stores.push_gateway import GatewayPush  # noqa: PLC0415
+    from threadkeep.stores.valkey_client import ValkeyClient, connect  # noqa: PLC0415
+    from threadkeep.stores.warm_dynamodb import WarmDynamoDB  # noqa: PLC0415
+
+    settings = config()
+    hot = settings.hot
+    if hot is None:
+        raise ConfigError("environment of the function: THREADKEEP_HOT_HOST and THREADKEEP_HOT_PORT are missing")
+    region = settings.region
+    bodies = BodiesS3(boto3.client("s3", region_name=region, config=aws_config.STORE), settings.bucket)
+    gateway = boto3.client(
+        "apigatewaymanagementapi", region_name=region, endpoint_url=settings.connections_url, config=aws_config.PUSH
+    )
+    return Services(
+        hot=HotValkey(ValkeyClient(lambda: connect(hot, region=region)), region=region),
+        warm=WarmDynamoDB(
+            boto3.client("dynamodb", region_name=region, config=aws_config.STORE), settings.table, bodies
+        ),
+        push=GatewayPush(gateway),
+        clock=SystemClock(),
+        region=region,
+    )
