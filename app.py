@@ -10,17 +10,17 @@ import os
 import sys
 
 from stacks import bundle, capabilities
-from stacks.app import ROOT, FindingsError, new_app, synthesize
+from stacks.app import ROOT, FindingsError, context_settings, new_app, synthesize
 from stacks.compose import compose
 from stacks.settings import Settings, SettingsError, find
 
 
 def main() -> None:
     """Synthesize, or stop with one line that says what to change."""
-    app = new_app()
     try:
-        settings = Settings.from_file(find(app.node.try_get_context("settings"), os.environ, ROOT))
+        settings = Settings.from_file(find(context_settings(), os.environ, ROOT))
         platform = "arm64" if capabilities.of(settings.target).lambda_platform else "host"
+        app = new_app(settings.target)
         compose(app, settings=settings, bundle=bundle.build(ROOT, platform))
         synthesize(app)
     except (SettingsError, bundle.BundleError, FindingsError) as error:

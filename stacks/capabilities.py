@@ -25,6 +25,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         tls: speaks HTTPS, so that a bucket may insist on it.
         lambda_platform: runs functions on Lambda's own platform; without it they run on this machine's Python.
         bootstrap_roles: has the roles of CDK's bootstrap; without it the command line's own credentials deploy.
+        template_rules: is held to CloudFormation's schemas, so that CDK's validation of the templates says something;
+            it takes 4 s, which the local target's every deployment would wait for.
         durable: keeps data worth protecting: retention, deletion and termination protection.
     """
 
@@ -36,6 +38,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     tls: bool = True
     lambda_platform: bool = True
     bootstrap_roles: bool = True
+    template_rules: bool = True
     durable: bool = True
 
 

@@ -37,7 +37,7 @@ def main() -> int:
         _say("bundle for Lambda's own platform")
         code = bundle.build(ROOT, "arm64")
         _say(f"synthesis for {', '.join(settings.regions)}, with CDK's validation and cdk-nag")
-        app = new_app(outdir=_OUT)
+        app = new_app(settings.target, outdir=_OUT)
         compose(app, settings=settings, bundle=code)
         templates = synthesize(app)
     except (SettingsError, bundle.BundleError, FindingsError) as error:
