@@ -1,0 +1,171 @@
+"""Ops (protocol, section 3.2): folding them into parts, and cutting them into appends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from threadkeep_client.errors import TooLargeError
+from threadkeep_client.frames import OPS_BYTES_MAX, json_bytes, to_json
+from threadkeep_client.wire import JsonObject, Op, Part, text_of
+
+_GROWING: Final = {"tool_call": "arguments", "tool_result": "output"}
+_ESCAPED_TWICE: Final = frozenset('"\\\b\f\n\r\t')
+_CHARACTER_BYTES_MAX: Final = 6
+"""What a control character takes in JSON, the most of any."""
+
+
+def growing_field(part: Part) -> str:
+    """The field that `text` ops append to: `arguments`, `output`, else `text`."""
+    kind = part.get("type")
+    return _GROWING.get(kind, "text") if isinstance(kind, str) else "text"
+
+
+class Assembly:
+    """A message in the making: parts and metadata, changed by ops in order.
+
+    Folding never fails: an op of a kind or shape that this version does not know changes nothing. Growing strings are
+    kept in pieces and joined when looked at, so that an append costs what it brings.
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[int, Part] = {}
+        self._grown: dict[int, list[str]] = {}
+        self.metadata: JsonObject = {}
+
+    def apply(self, ops: Iterable[Op]) -> None:
+        """Take further ops."""
+        for op in ops:
+            match op:
+                case ["part", int(index), dict(part)]:
+                    self._grown.pop(index, None)
+                    self._parts[index] = dict(part)
+                case ["text", int(index), str(text)]:
+                    self._parts.setdefault(index, {"type": "text", "text": ""})
+                    self._grown.setdefault(index, []).append(text)
+                case ["set", int(index), dict(fields)]:
+                    self._join(index)
+                    self._parts[index] = self._parts.get(index, {}) | fields
+                case ["meta", dict(fields)]:
+                    self.metadata |= fields
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts as they stand, in order of their index."""
+        for index in tuple(self._grown):
+            self._join(index)
+        return [dict(self._parts[index]) for index in sorted(self._parts)]
+
+    @property
+    def text(self) -> str:
+        """The text of all text parts as it stands."""
+        return text_of(self.parts)
+
+    def _join(self, index: int) -> None:
+        grown = self._grown.pop(index, None)
+        if grown is None:
+            return
+        part = self._parts[index]
+        field = growing_field(part)
+        begun = part.get(field, "")
+        # A field that should grow but holds another kind of value goes on as the text of its JSON, as in the service.
+        part[field] = (begun if isinstance(begun, str) else to_json(begun)) + "".join(grown)
+
+
+def fold(ops: Iterable[Op]) -> list[Part]:
+    """The parts that ops add up to."""
+    assembly = Assembly()
+    assembly.apply(ops)
+    return assembly.parts
+
+
+def merge(ops: Iterable[Op]) -> Iterator[Op]:
+    """The same ops with neighbouring pieces of one string joined."""
+    index: Any = None
+    run: list[str] = []
+    for op in ops:
+        if run and not (op[0] == "text" and op[1] == index):
+            yield ["text", index, "".join(run)]
+            run = []
+        if op[0] == "text":
+            index = op[1]
+            run.append(op[2])
+        else:
+            yield op
+    if run:
+        yield ["text", index, "".join(run)]
+
+
+def cut(ops: Iterable[Op], bytes_max: int = OPS_BYTES_MAX) -> list[list[Op]]:
+    """Ops in batches, each of which fits an append. Only growing strings are cut, between characters.
+
+    Raises:
+        TooLargeError: An op can neither be cut nor fit.
+    """
+    batches: list[list[Op]] = []
+    batch: list[Op] = []
+    size = 2
+    for op in merge(ops):
+        check_op(op, bytes_max)
+        for piece, piece_bytes in _pieces(op, bytes_max - size - 1, bytes_max - 2):
+            if batch and size + 1 + piece_bytes > bytes_max:
+                batches.append(batch)
+                batch, size = [], 2
+            batch.append(piece)
+            size += piece_bytes + (1 if len(batch) > 1 else 0)
+    if batch:
+        batches.append(batch)
+    return batches
+
+
+def _pieces(op: Op, room_first: int, room: int) -> Iterator[tuple[Op, int]]:
+    """An op, cut so that its first piece takes `room_first` bytes and the others `room`, with the bytes they take."""
+    if op[0] != "text" or not op[2]:
+        yield op, json_bytes(op)
+        return
+    _, index, text = op
+    frame_bytes = json_bytes(["text", index, ""])
+    start, fits = 0, room_first - frame_bytes
+    if fits < _CHARACTER_BYTES_MAX:
+        fits = room - frame_bytes
+    while start < len(text):
+        piece = _head(text[start : start + fits], fits)
+        yield ["text", index, piece], frame_bytes + json_bytes(piece) - 2
+        start += len(piece)
+        fits = room - frame_bytes
+
+
+def _head(text: str, bytes_max: int) -> str:
+    """The longest head that takes at most so many bytes as JSON, quotes apart."""
+    if json_bytes(text) - 2 <= bytes_max:
+        return text
+    size = 0
+    for place, character in enumerate(text):
+        size += _character_bytes(character)
+        if size > bytes_max:
+            return text[:place]
+    return text
+
+
+def _character_bytes(character: str) -> int:
+    if character in _ESCAPED_TWICE:
+        return 2
+    if character < " ":
+        return 6
+    return len(character.encode())
+
+
+def check_op(op: Op, bytes_max: int = OPS_BYTES_MAX) -> None:
+    """Refuse an op that no append can carry.
+
+    Raises:
+        TooLargeError: It is not a piece of text, which can be cut, and takes more than an append.
+    """
+    if op[0] == "text":
+        return
+    size = json_bytes([op])
+    if size > bytes_max:
+        raise TooLargeError(
+            f"a {op[0]!r} op takes {size:,} bytes, an append at most {bytes_max:,}: give large strings piece by piece",
+            reason="op",
+        )

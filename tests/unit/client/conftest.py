@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import pytest
+import pytest_asyncio
+
+from tests.unit.client.fake_server import FakeServer
+from tests.unit.client.virtual_time import VirtualTimeLoop
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"virtual_time": VirtualTimeLoop}
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[FakeServer]:
+    async with FakeServer() as running:
+        yield running
+
+
+@pytest.fixture
+def conversation() -> str:
+    return "01900000-0000-7000-8000-000000000001"
