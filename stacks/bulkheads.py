@@ -41,7 +41,7 @@ _WRITE: Final = ("dynamodb:PutItem", "dynamodb:UpdateItem")
 
 ROUTE_BULKHEADS: Final = (
     Bulkhead(name="connection", table=_READ, concurrency_percent=10),
-    Bulkhead(name="send", table=_READ + _WRITE, pushes=True, concurrency_percent=15),
+    Bulkhead(name="send", table=_READ + _WRITE, objects=("s3:GetObject",), pushes=True, concurrency_percent=15),
     Bulkhead(
         name="stream",
         table=_READ + _WRITE,

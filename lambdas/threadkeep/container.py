@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 from functools import cache
+from typing import Any
 
 from threadkeep.config import Config, ConfigError
+from threadkeep.ports import BodyStore, Push
 from threadkeep.usecases.services import Services
 
 
@@ -16,6 +18,20 @@ class SystemClock:
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
+
+
+class _Absent:
+    """In place of what a bulkhead has no use of. To use it all the same is a fault of ours, and says so."""
+
+    def __init__(self, setting: str) -> None:
+        self._setting = setting
+
+    def __getattr__(self, name: str) -> Any:
+        raise ConfigError(f"`{name}` was called, but the function's environment has no {self._setting}")
+
+
+def _absent(setting: str) -> Any:
+    return _Absent(setting)
 
 
 @cache
@@ -49,16 +65,20 @@ def services() -> Services:
     if hot is None:
         raise ConfigError("environment of the function: THREADKEEP_HOT_HOST and THREADKEEP_HOT_PORT are missing")
     region = settings.region
-    bodies = BodiesS3(boto3.client("s3", region_name=region, config=aws_config.STORE), settings.bucket)
-    gateway = boto3.client(
-        "apigatewaymanagementapi", region_name=region, endpoint_url=settings.connections_url, config=aws_config.PUSH
-    )
+    bodies: BodyStore = _absent("THREADKEEP_BUCKET")
+    if settings.bucket:
+        bodies = BodiesS3(boto3.client("s3", region_name=region, config=aws_config.STORE), settings.bucket)
+    push: Push = _absent("THREADKEEP_CONNECTIONS_URL")
+    if url := settings.connections_url:
+        push = GatewayPush(
+            boto3.client("apigatewaymanagementapi", region_name=region, endpoint_url=url, config=aws_config.PUSH)
+        )
     return Services(
         hot=HotValkey(ValkeyClient(lambda: connect(hot, region=region)), region=region),
         warm=WarmDynamoDB(
             boto3.client("dynamodb", region_name=region, config=aws_config.STORE), settings.table, bodies
         ),
-        push=GatewayPush(gateway),
+        push=push,
         clock=SystemClock(),
         region=region,
     )

@@ -149,6 +149,10 @@ class WarmStore(Protocol):
         """One message."""
         ...
 
+    def has_message(self, key: ConversationKey, message: str) -> bool:
+        """Whether it is stored; reads nothing of its content."""
+        ...
+
     def newest_id(self, key: ConversationKey) -> str | None:
         """Id of the newest settled message."""
         ...

@@ -5,7 +5,7 @@ Decoding one is the whole of its syntax check; a message that fails it names the
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
@@ -18,7 +18,7 @@ from threadkeep.domain.bounds import (
     RETENTION_DAYS_MAX,
     TITLE_CHARS_MAX,
 )
-from threadkeep.domain.ids import ID_PATTERN
+from threadkeep.domain.ids import ID_OR_ALL_PATTERN, ID_PATTERN
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Role, Status
 
@@ -110,7 +110,7 @@ class ListMessages(Command, frozen=True, tag="message.list"):
     scopes = CHAT_OR_PRODUCE
 
     conversation: Id
-    leaf: Id | Literal["all"] | None = None
+    leaf: Annotated[str, Meta(pattern=ID_OR_ALL_PATTERN)] | None = None
     before: Id | None = None
     after: Id | None = None
     limit: Limit = PAGE_ITEMS_DEFAULT

@@ -15,6 +15,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 Status = Literal["complete", "stopped", "failed", "interrupted"]
 
 _BYTES_A_TOKEN: Final = 4
+_COUNT_DIGITS_MAX: Final = 15
+"""What every JSON reader takes exactly. `int` itself refuses more than 4,300 digits, and a stream must settle."""
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +68,7 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
         """Take what was told, else estimate."""
         for name in ("output_tokens", "completion_tokens"):
             told = (usage or {}).get(name)
-            if told is not None and bytes(told).isdigit():
+            if told is not None and bytes(told).isdigit() and len(bytes(told)) <= _COUNT_DIGITS_MAX:
                 return cls(int(bytes(told)))
         return cls(-(-len(encode(parts)) // _BYTES_A_TOKEN), estimated=True)
 
@@ -129,7 +131,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def without_parts(self) -> Message:
-        """What travels of a message that does not fit a frame."""
+        """What travels of a message that does not fit a frame; itself, if it has none."""
+        if self.parts is UNSET:
+            return self
         return msgspec.structs.replace(self, parts=UNSET, bytes=len(encode(self.parts)))
 
 

@@ -121,7 +121,7 @@ class Assembly:
                     self._write_grown(index)
                     self._parts[index] = self._parts.get(index, {}) | fields
                 case SetMeta(fields):
-                    self.metadata |= fields
+                    self.metadata = self.metadata | fields
 
     def parts(self) -> Parts:
         """The parts as they stand, in order of their index."""
@@ -133,7 +133,7 @@ class Assembly:
         grown = self._grown.pop(index, None)
         if grown is None:
             return
-        part = self._parts[index]
+        part = dict(self._parts[index])  # the old one may have been given out by `parts`
         field = growing_field(part)
         value = part.get(field)
         # A field that should grow but holds another kind of value keeps it, as the text of its JSON.
@@ -141,6 +141,7 @@ class Assembly:
         if begun is None and value is not None:
             begun = bytes(value).decode()
         part[field] = Raw(encode((begun or "") + "".join(grown)))
+        self._parts[index] = part
 
 
 def settled(parts: Parts) -> Parts:
@@ -149,7 +150,7 @@ def settled(parts: Parts) -> Parts:
     A tool call without its result in the same message, and which does not say itself how it ended, becomes
     ``state: "incomplete"``; providers refuse a conversation that holds an unpaired one in silence.
     """
-    answered = {read_text(part.get("call_id")) for part in parts if kind(part) == "tool_result"}
+    answered = {read_text(part.get("call_id")) for part in parts if kind(part) == "tool_result"} - {None}
     kept = []
     for part in parts:
         if kind(part) in _TEXT_KINDS and read_text(part.get("text", Raw(b'""'))) == "":
@@ -168,8 +169,9 @@ def settled(parts: Parts) -> Parts:
 def pieces(parts: Parts) -> Iterator[list[Op]]:
     """A settled message as a log: ops in pieces of at most `PIECE_BYTES_MAX`, always cut alike.
 
-    Applied in order they give the parts back, byte for byte. Only a growing string can be cut; a part whose other
-    fields are larger is a piece of its own.
+    Applied in order they give the parts back: the same JSON, and byte for byte where the growing strings were written
+    without needless escapes. Growing strings are cut, and the fields of a part dealt out; a single other field that
+    is larger than a piece is a piece of its own.
     """
     piece: list[Op] = []
     size = 2
@@ -185,14 +187,31 @@ def pieces(parts: Parts) -> Iterator[list[Op]]:
 
 def _as_ops(parts: Parts) -> Iterator[Op]:
     for index, part in enumerate(parts):
-        field = growing_field(part)
-        text = read_text(part.get(field))
-        if text is None or len(encode(part)) < _SMALL_BYTES:
+        if len(encode(part)) < _SMALL_BYTES:
             yield BeginPart(index, part)
             continue
-        yield BeginPart(index, part | {field: Raw(b'""')})
-        for cut in cut_text(text, PIECE_BYTES_MAX // 2):
+        field = growing_field(part)
+        text = read_text(part.get(field))
+        begun, *others = _deal_out(part if text is None else part | {field: Raw(b'""')}, PIECE_BYTES_MAX // 2)
+        yield BeginPart(index, begun)
+        for fields in others:
+            yield SetFields(index, fields)
+        for cut in cut_text(text or "", PIECE_BYTES_MAX // 2):
             yield GrowText(index, cut)
+
+
+def _deal_out(fields: JsonObject, bytes_max: int) -> Iterator[JsonObject]:
+    """The fields in order, in as few objects of at most so many bytes as that takes, at least one."""
+    dealt: JsonObject = {}
+    size = 0
+    for name, value in fields.items():
+        field_bytes = len(encode({name: value}))
+        if dealt and size + field_bytes > bytes_max:
+            yield dealt
+            dealt, size = {}, 0
+        dealt[name] = value
+        size += field_bytes
+    yield dealt
 
 
 _SMALL_BYTES: Final = 1_024

@@ -67,7 +67,11 @@ class _OneReply:
         return response
 
     def connect(self) -> None:
-        super().connect()  # type: ignore[misc]
+        try:
+            super().connect()  # type: ignore[misc]
+        except BaseException:
+            self.disconnect()  # half greeted
+            raise
 
     def disconnect(self, *args: Any) -> None:
         super().disconnect(*args)  # type: ignore[misc]
@@ -165,16 +169,18 @@ class ValkeyClient:
             HotUnavailable: it could not be reached, or is in no state to answer.
             valkey.ResponseError: the command is wrong.
         """
-        did_serve = self._library is not None
+        library = self._library
+        if library is not None:
+            try:
+                return _execute(library, words)
+            except _Broken:
+                self._drop(library)
+        library = self._open()
         try:
-            return self._once(words)
+            return _execute(library, words)
         except _Broken as broken:
-            if not did_serve:
-                raise HotUnavailable(str(broken)) from broken.__cause__
-        try:
-            return self._once(words)
-        except _Broken as broken:
-            raise HotUnavailable(str(broken)) from broken.__cause__
+            self._drop(library)
+            raise HotUnavailable(f"Valkey cannot be reached: {broken.__cause__}") from broken.__cause__
 
     def run(self, script: Script, keys: Sequence[str], args: Sequence[str | bytes | int] = ()) -> Any:
         """Run a script by its hash, or with its source where the server does not know it (yet, or any more).
@@ -189,30 +195,37 @@ class ValkeyClient:
 
     def close(self) -> None:
         """Close its connections; the next command opens them again."""
-        library, self._library = self._library, None
-        if library is not None:
-            library.close()  # type: ignore[no-untyped-call]
+        if self._library is not None:
+            self._drop(self._library)
 
-    def _once(self, words: tuple[str | bytes | int, ...]) -> Any:
+    def _open(self) -> Library:
         try:
-            if self._library is None:
-                self._library = self._connect()
-            return self._library.execute_command(*words)  # type: ignore[no-untyped-call]
-        except (ClusterError, ReadOnlyError) as error:
-            raise self._broken(error) from error
-        except ResponseError as error:
-            if isinstance(error, OutOfMemoryError | TryAgainError) or str(error).split(" ", 1)[0] in _STATES:
-                raise HotUnavailable(f"Valkey is not able to serve: {error}") from error
-            raise
-        except DataError:
-            raise
+            self._library = library = self._connect()
         except (ValkeyError, ValkeyClusterException) as error:
-            raise self._broken(error) from error
+            raise HotUnavailable(f"Valkey cannot be reached: {error}") from error
+        return library
 
-    def _broken(self, error: Exception) -> _Broken:
-        self.close()
-        return _Broken(f"Valkey cannot be reached: {error}")
+    def _drop(self, library: Library) -> None:
+        if self._library is library:
+            self._library = None
+        library.close()  # type: ignore[no-untyped-call]
 
 
 class _Broken(Exception):  # noqa: N818 -- never leaves this module
-    """The connection was given up."""
+    """The connection is of no more use, for the reason that is its cause."""
+
+
+def _execute(library: Library, words: tuple[str | bytes | int, ...]) -> Any:
+    """Tell what is wrong with the connection, with the server, and with the command."""
+    try:
+        return library.execute_command(*words)  # type: ignore[no-untyped-call]
+    except (ClusterError, ReadOnlyError) as error:  # the node is not, or no more, the one to ask
+        raise _Broken from error
+    except ResponseError as error:
+        if isinstance(error, OutOfMemoryError | TryAgainError) or str(error).split(" ", 1)[0] in _STATES:
+            raise HotUnavailable(f"Valkey is not able to serve: {error}") from error
+        raise
+    except DataError:
+        raise
+    except (ValkeyError, ValkeyClusterException) as error:
+        raise _Broken from error

@@ -217,6 +217,11 @@ class WarmDynamoDB:
         return None if item is None else self._whole(key, item)
 
     @warm_unavailable()
+    def has_message(self, key: ConversationKey, message: str) -> bool:
+        """See `WarmStore`."""
+        return self._get(primary_key(key, table_keys.message(message)), SORT_KEY) is not None
+
+    @warm_unavailable()
     def newest_id(self, key: ConversationKey) -> str | None:
         """See `WarmStore`."""
         newest = next(self._query_messages(key, SORT_MESSAGE, _BEHIND_MESSAGES, 1, (SORT_KEY,)), None)
@@ -271,8 +276,11 @@ class WarmDynamoDB:
 
     # --- one item ---------------------------------------------------------------------------------------------
 
-    def _get(self, item_key: dict[str, Any]) -> Item | None:
-        return self._client.get_item(TableName=self._table, Key=item_key, ConsistentRead=True).get("Item")
+    def _get(self, item_key: dict[str, Any], *attributes: str) -> Item | None:
+        """An item, or just these attributes of it (plain names, none reserved)."""
+        projection: dict[str, Any] = {"ProjectionExpression": ",".join(attributes)} if attributes else {}
+        answer = self._client.get_item(TableName=self._table, Key=item_key, ConsistentRead=True, **projection)
+        return answer.get("Item")
 
     def _put_once(self, item: dict[str, Any]) -> Item | None:
         """Put an item where there is none; else the one that stands there."""

@@ -110,6 +110,11 @@ class WarmMemory:
         self._check_available()
         return self._messages.get(key, {}).get(message)
 
+    def has_message(self, key: ConversationKey, message: str) -> bool:
+        """See `WarmStore`."""
+        self._check_available()
+        return message in self._messages.get(key, {})
+
     def newest_id(self, key: ConversationKey) -> str | None:
         """See `WarmStore`."""
         self._check_available()

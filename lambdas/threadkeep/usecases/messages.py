@@ -119,7 +119,7 @@ def _judge_parent(services: Services, key: ConversationKey, command: CreateMessa
         raise conflict("stale_leaf", "The conversation has gone on; read on from `leaf`, or fork.", leaf=tip.leaf)
     if command.parent in live:
         raise conflict("parent_open", "The parent is still being written; send when it has settled.")
-    if command.parent is not None and services.warm.read_message(key, command.parent) is None:
+    if command.parent is not None and not services.warm.has_message(key, command.parent):
         raise conflict("parent_missing", "The parent is not here (yet); send again in a moment.")
 
 

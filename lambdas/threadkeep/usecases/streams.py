@@ -185,9 +185,7 @@ def _read_ops(data: Raw) -> bytes:
 
 
 def _is_settled(services: Services, key: ConversationKey, parent: str | None, newest: str | None) -> bool:
-    if parent is None or parent == newest:
-        return True
-    return services.warm.read_message(key, parent) is not None
+    return parent is None or parent == newest or services.warm.has_message(key, parent)
 
 
 def _settled_message(
