@@ -40,7 +40,8 @@ def read_text(value: Raw | None) -> str | None:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two values mean the same JSON: spacing and order of names apart, kinds of numbers not."""
-    return bool(_meaning(encode(one)) == _meaning(encode(other)))
+    one_bytes, other_bytes = encode(one), encode(other)
+    return one_bytes == other_bytes or bool(_meaning(one_bytes) == _meaning(other_bytes))
 
 
 def _meaning(data: bytes) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import UNSET
 
 from threadkeep.domain import frames, ids
@@ -132,4 +131,4 @@ def _repeated(message: Message, existing: Message) -> Reply:
 
 def same_content(one: Message, other: Message) -> bool:
     """Whether two messages of one id say the same."""
-    return same(msgspec.structs.asdict(one), msgspec.structs.asdict(other))
+    return same(one, other)
