@@ -32,8 +32,10 @@ from threadkeep_client.errors import (
     WireError,
 )
 from threadkeep_client.ids import new_id
-from threadkeep_client.producer import Outcome, Producer, ProducerSettings, StreamEndedError, Window
-from threadkeep_client.viewer import Update, Viewer, ViewerSettings
+from threadkeep_client.producer import Producer, StreamEndedError
+from threadkeep_client.stream_writer import Outcome, ProducerSettings, Window
+from threadkeep_client.updates import Update, ViewerSettings
+from threadkeep_client.viewer import Viewer
 from threadkeep_client.wire import Conversation, Message, Op, Part, Role, Status, text_of
 
 __all__ = [

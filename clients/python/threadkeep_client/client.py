@@ -8,10 +8,12 @@ from typing import Any, Final, Self, cast
 
 from threadkeep_client.connection import Connection, ConnectionSettings, Observer
 from threadkeep_client.ids import new_id
-from threadkeep_client.producer import Producer, ProducerSettings
+from threadkeep_client.producer import Producer
 from threadkeep_client.reading import read_path, with_parts
+from threadkeep_client.stream_writer import ProducerSettings
 from threadkeep_client.tokens import TokenSource
-from threadkeep_client.viewer import Viewer, ViewerSettings
+from threadkeep_client.updates import ViewerSettings
+from threadkeep_client.viewer import Viewer
 from threadkeep_client.wire import Conversation, JsonObject, Message, Part, Role, Status
 
 _UNSET: Final[Any] = object()

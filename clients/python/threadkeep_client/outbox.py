@@ -5,12 +5,13 @@ Everything is kept until the answer is durable: whatever the service has lost or
 
 from __future__ import annotations
 
+import copy
 from itertools import chain
 from typing import Final
 
 from threadkeep_client.errors import TooLargeError
 from threadkeep_client.frames import OPS_BYTES_MAX, clean, json_bytes
-from threadkeep_client.ops import check_op, cut
+from threadkeep_client.ops import Assembly, check_op, cut
 from threadkeep_client.wire import JsonObject, Op, Part
 
 ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -47,16 +48,16 @@ class Outbox:
 
     def begin_part(self, index: int, part: Part) -> None:
         """Begin a part."""
-        self._add(["part", index, part])
+        self._add(["part", index, copy.deepcopy(part)])
 
     def set_fields(self, index: int, fields: JsonObject) -> None:
         """Merge fields into a part."""
         self.release_halves(index)
-        self._add(["set", index, fields])
+        self._add(["set", index, copy.deepcopy(fields)])
 
     def set_meta(self, fields: JsonObject) -> None:
         """Merge fields into the message's metadata."""
-        self._add(["meta", fields])
+        self._add(["meta", copy.deepcopy(fields)])
 
     def release_halves(self, index: int | None = None) -> None:
         """The other half will not come any more: what waits for it becomes U+FFFD."""
@@ -88,10 +89,21 @@ class Outbox:
 
     def next_batch(self) -> list[Op]:
         """What stands at `offset`: the same at every call until it is accepted. Empty (a beat) if nothing waits."""
-        if self.offset == len(self._batches):
-            self._batches.extend(cut(self._pending) or [[]])
-            self._pending, self.pending_bytes = [], 0
+        if self.offset == self.end():
+            self._batches.append([])
         return self._batches[self.offset]
+
+    def end(self) -> int:
+        """The place after everything that has been said; nothing is added to a batch after this."""
+        self._batches.extend(cut(self._pending))
+        self._pending, self.pending_bytes = [], 0
+        return len(self._batches)
+
+    def assembly(self) -> Assembly:
+        """All that has been said, folded."""
+        assembly = Assembly()
+        assembly.apply(chain(*self._batches, self._pending))
+        return assembly
 
     def accept(self) -> None:
         """The batch at `offset` stands."""

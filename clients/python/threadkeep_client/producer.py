@@ -1,86 +1,18 @@
-"""Writing an answer: gathered into few appends, kept until it is durable (protocol, section 3.1).
-
-One task sends, so that one append is in flight. Whatever is said meanwhile waits for the window, or for the reply.
-"""
+"""Writing an answer: gathered into few appends, kept until it is durable (protocol, section 3.1)."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import uuid
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, Literal, Self, cast
+from typing import Any, Final, Literal, Self
 
-from threadkeep_client.backoff import Backoff
 from threadkeep_client.connection import Connection
-from threadkeep_client.errors import (
-    ClosedError,
-    ConflictError,
-    ConnectionEndedError,
-    FencedError,
-    GapError,
-    NotFoundError,
-    ThreadkeepError,
-    WireError,
-)
-from threadkeep_client.outbox import Outbox
-from threadkeep_client.wire import Frame, JsonObject, Message, Part, Role, Status
+from threadkeep_client.errors import ThreadkeepError
+from threadkeep_client.stream_writer import Outcome, ProducerSettings, StreamWriter
+from threadkeep_client.wire import JsonObject, Part, Role, Status
 
 _TEXT_CHARS_AT_ONCE: Final = 8_192
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """How long to gather before an append: nothing for the first piece, little for the first second, then more.
-
-    With the defaults a 1,000-token answer of 20 s takes about 100 frames, and a reader sees it begin at once.
-    """
-
-    early_s: float = 0.04
-    early_for_s: float = 1.0
-    late_s: float = 0.25
-
-    def gather_s(self, since_first_s: float) -> float:
-        """The least time between two appends, so long after the first one."""
-        return self.early_s if since_first_s < self.early_for_s else self.late_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerSettings:
-    """How a producer waits.
-
-    Attributes:
-        window: how long it gathers.
-        beat_s: with nothing to say for so long, it says that it lives.
-        outage_s: how long one append or close is repeated before the answer is given up.
-        farewell_s: how long to try to close an answer whose block raised.
-        unsent_bytes_max: when more waits, `text` and its like wait too.
-        reopenings_max: in a row, without any append accepted between them.
-        reopen: pauses between those.
-    """
-
-    window: Window = field(default_factory=Window)
-    beat_s: float = 10.0
-    outage_s: float = 300.0
-    farewell_s: float = 5.0
-    unsent_bytes_max: int = 1024 * 1024
-    reopenings_max: int = 8
-    reopen: Backoff = field(default_factory=lambda: Backoff(base_s=0.1, ceiling_s=5.0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How an answer ended.
-
-    Attributes:
-        kind: `settled`: as this producer closed it, durably · `closed`: somebody else ended it, e.g. its reader
-            stopped it · `fenced`: another producer took it over · `held`: another producer has it.
-        message: the stored message, where the service told it; without `parts` if it is larger than a frame.
-    """
-
-    kind: Literal["settled", "closed", "fenced", "held"]
-    message: Message | None = None
 
 
 class StreamEndedError(ThreadkeepError):
@@ -92,7 +24,7 @@ class StreamEndedError(ThreadkeepError):
 
 
 class Producer:
-    """Writes one answer.
+    """Writes one answer; one task calls it.
 
     As a context manager it opens the stream and, at the end of the block, closes it as `complete`: afterwards the
     answer is durable and `outcome` is set. If the block raises, the answer is closed as `failed`, or as `interrupted`
@@ -112,8 +44,6 @@ class Producer:
 
     Attributes:
         id: of the answer.
-        epoch: of the log that is written; 0 before the stream is open.
-        outcome: how it ended; None while it has not.
     """
 
     def __init__(
@@ -130,11 +60,8 @@ class Producer:
         settings: ProducerSettings | None = None,
     ) -> None:
         self.id = message
-        self.epoch = 0
-        self.outcome: Outcome | None = None
-        self._connection = connection
         self._settings = settings or ProducerSettings()
-        self._opening: JsonObject = {
+        opening: JsonObject = {
             "conversation": conversation,
             "message": message,
             "parent": parent,
@@ -144,18 +71,23 @@ class Producer:
             **({"model": model} if model is not None else {}),
             **({"metadata": metadata} if metadata else {}),
         }
-        self._place = {"conversation": conversation, "stream": message}
-        self._outbox = Outbox()
-        self._parts: list[str] = []  # the type of every part begun
-        self._closing: JsonObject | None = None
-        self._hurry = False
-        self._first_at: float | None = None
-        self._sent_at = 0.0
-        self._reopenings = 0
-        self._wake = asyncio.Event()
-        self._moved = asyncio.Condition()
-        self._failed: Exception | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._writer = StreamWriter(connection, opening, self._settings)
+        self._kinds: list[str] = []  # the type of every part begun
+
+    @property
+    def epoch(self) -> int:
+        """Of the log that is written; 0 before the stream is open."""
+        return self._writer.epoch
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the answer ended; None while it has not."""
+        return self._writer.outcome
+
+    @property
+    def parts(self) -> list[Part]:
+        """All that has been said, sent or not."""
+        return self._writer.outbox.assembly().parts
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -166,13 +98,9 @@ class Producer:
             StreamEndedError: The answer is there already, or another producer's.
             WireError: It was refused: `ConflictError` with `stale_leaf` if the parent is not the leaf.
         """
-        try:
-            await self._open()
-        except _Over as over:
-            self.outcome = over.outcome
-            raise StreamEndedError(over.outcome) from None
-        self._sent_at = self._now()
-        self._task = asyncio.create_task(self._run(), name="threadkeep producer")
+        await self._writer.start()
+        if self._writer.outcome is not None:
+            raise StreamEndedError(self._writer.outcome)
         return self
 
     async def close(
@@ -183,28 +111,17 @@ class Producer:
         Raises:
             WireError: It could not be made durable within `outage_s`.
         """
-        if self._closing is None:
-            self._outbox.release_halves()
-            self._closing = {
-                "status": status,
-                **({"usage": usage} if usage is not None else {}),
-                **({"error": error} if error is not None else {}),
-            }
-            self._wake.set()
-        if self._task is not None:
-            await asyncio.shield(self._task)
-        if self._failed is not None:
-            raise self._failed
-        if self.outcome is None:
+        fields: JsonObject = {"status": status, "usage": usage, "error": error}
+        await self._writer.close({name: value for name, value in fields.items() if value is not None})
+        if self._writer.failed is not None:
+            raise self._writer.failed
+        if self._writer.outcome is None:
             raise RuntimeError("an answer is opened before it is closed")
-        return self.outcome
+        return self._writer.outcome
 
     async def abandon(self) -> None:
         """Stop sending at once. The service ends the answer as `interrupted` when its lease runs out."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await self._writer.stop()
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -217,7 +134,7 @@ class Producer:
                 await self.close()
             elif isinstance(error, StreamEndedError) and error.outcome is self.outcome:
                 return True
-            elif not self._is_over:
+            elif not self._writer.is_over:
                 await self._close_after(error)
         finally:
             await self.abandon()
@@ -249,219 +166,71 @@ class Producer:
         await self._grow("reasoning", piece)
 
     async def begin(self, part: Part) -> int:
-        """Begin a part of any type, e.g. a tool call; returns its index for `append` and `set`. Raises as `text`.
+        """Begin a part of any type, e.g. a tool call; returns its index for `append` and `set`.
 
-        Raises:
-            TooLargeError: The part takes over 16 KiB: begin it with a short string and `append` the rest.
+        Raises as `text`; `TooLargeError` also where the part takes over 16 KiB: begin it with a short string and
+        `append` the rest.
         """
         await self._ready()
-        index = len(self._parts)
-        self._outbox.begin_part(index, part)
-        self._parts.append(str(part.get("type", "")))
-        self._wake.set()
+        index = len(self._kinds)
+        self._writer.outbox.begin_part(index, part)
+        self._kinds.append(str(part.get("type", "")))
+        self._writer.wake()
         return index
 
     async def append(self, index: int, piece: str) -> None:
-        """Append to a part's growing string: `arguments` of a tool call, `output` of a tool result, else `text`."""
-        if not 0 <= index < len(self._parts):
-            raise IndexError(f"part {index} has not been begun")
+        """Append to a part's growing string: `arguments` of a tool call, `output` of a tool result, else `text`.
+
+        Raises as `text`, and `IndexError` where there is no such part.
+        """
+        self._check_begun(index)
         for start in range(0, len(piece), _TEXT_CHARS_AT_ONCE):
             await self._ready()
-            self._outbox.add_text(index, piece[start : start + _TEXT_CHARS_AT_ONCE])
-            self._wake.set()
+            self._writer.outbox.add_text(index, piece[start : start + _TEXT_CHARS_AT_ONCE])
+            self._writer.wake()
 
     async def set(self, index: int, **fields: Any) -> None:
-        """Merge fields into a part, e.g. a tool call's `state`. Raises as `begin`."""
-        if not 0 <= index < len(self._parts):
-            raise IndexError(f"part {index} has not been begun")
+        """Merge fields into a part, e.g. a tool call's `state`. Raises as `append`."""
+        self._check_begun(index)
         await self._ready()
-        self._outbox.set_fields(index, fields)
-        self._wake.set()
+        self._writer.outbox.set_fields(index, fields)
+        self._writer.wake()
 
     async def meta(self, **fields: Any) -> None:
         """Merge fields into the message's metadata. Raises as `begin`."""
         await self._ready()
-        self._outbox.set_meta(fields)
-        self._wake.set()
+        self._writer.outbox.set_meta(fields)
+        self._writer.wake()
 
     async def flush(self) -> None:
         """Send what waits without gathering further, and return when the service has it. Raises as `text`."""
-        self._hurry = self._outbox.has_unsent
-        self._wake.set()
-        async with self._moved:
-            await self._moved.wait_for(lambda: not self._outbox.has_unsent or self._is_over)
+        self._check()
+        await self._writer.flush()
         self._check()
 
     async def _grow(self, kind: Literal["text", "reasoning"], piece: str) -> None:
+        self._check()
         if not piece:
-            self._check()
             return
-        if not self._parts or self._parts[-1] != kind:
+        if not self._kinds or self._kinds[-1] != kind:
             await self.begin({"type": kind, "text": ""})
-        await self.append(len(self._parts) - 1, piece)
+        await self.append(len(self._kinds) - 1, piece)
 
     async def _ready(self) -> None:
         """Wait while too much waits already."""
-        if self._outbox.pending_bytes > self._settings.unsent_bytes_max:
-            async with self._moved:
-                await self._moved.wait_for(
-                    lambda: self._outbox.pending_bytes <= self._settings.unsent_bytes_max or self._is_over
-                )
+        outbox = self._writer.outbox
+        if outbox.pending_bytes > self._settings.unsent_bytes_max:
+            await self._writer.until(lambda: outbox.pending_bytes <= self._settings.unsent_bytes_max)
         self._check()
 
-    @property
-    def _is_over(self) -> bool:
-        return self._failed is not None or self.outcome is not None
+    def _check_begun(self, index: int) -> None:
+        if not 0 <= index < len(self._kinds):
+            raise IndexError(f"part {index} has not been begun")
 
     def _check(self) -> None:
-        if self._failed is not None:
-            raise self._failed
-        if self.outcome is not None:
-            raise StreamEndedError(self.outcome)
-        if self._task is None or self._closing is not None:
+        if self._writer.failed is not None:
+            raise self._writer.failed
+        if self._writer.outcome is not None:
+            raise StreamEndedError(self._writer.outcome)
+        if not self._writer.takes_more:
             raise RuntimeError("an answer is written to between open and close")
-
-    # --- sending: the one task -------------------------------------------------------------------------------------
-
-    async def _run(self) -> None:
-        try:
-            while self.outcome is None:
-                await self._gather()
-                if self._closing is not None and not self._outbox.has_unsent:
-                    await self._close(self._closing)
-                else:
-                    await self._append()
-                await self._tell()
-        except _Over as over:
-            self.outcome = over.outcome
-        except asyncio.CancelledError:
-            self._failed = ConnectionEndedError("the answer was abandoned")
-            raise
-        except Exception as error:  # noqa: BLE001 -- raised again by every later call, `close` included
-            self._failed = error
-        finally:
-            await self._tell()
-
-    async def _tell(self) -> None:
-        if not self._outbox.has_unsent:
-            self._hurry = False
-        async with self._moved:
-            self._moved.notify_all()
-
-    async def _gather(self) -> None:
-        """Wait until it is time to send something, if only a beat."""
-        while True:
-            due = self._due()
-            if due <= self._now():
-                return
-            self._wake.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(due):
-                    await self._wake.wait()
-
-    def _due(self) -> float:
-        if self._closing is not None or self._outbox.is_urgent:
-            return 0.0
-        if not self._outbox.has_unsent:
-            return self._sent_at + self._settings.beat_s
-        if self._first_at is None or self._hurry:
-            return 0.0
-        return self._sent_at + self._settings.window.gather_s(self._sent_at - self._first_at)
-
-    async def _append(self) -> None:
-        batch = self._outbox.next_batch()
-        self._sent_at = self._now()
-        if batch and self._first_at is None:
-            self._first_at = self._sent_at
-        try:
-            await self._send("stream.append", ops=batch)
-        except WireError as error:
-            await self._heed(error)
-        else:
-            self._outbox.accept()
-            self._reopenings = 0
-
-    async def _close(self, closing: JsonObject) -> None:
-        try:
-            reply = await self._send("stream.close", **closing)
-        except WireError as error:
-            await self._heed(error)
-        else:
-            self.outcome = Outcome(kind="settled", message=_message(reply.get("message")))
-
-    async def _send(self, action: str, **fields: Any) -> Frame:
-        place = {**self._place, "epoch": self.epoch, "offset": self._outbox.offset}
-        return await self._connection.request(action, **place, **fields, deadline_s=self._settings.outage_s)
-
-    async def _heed(self, error: WireError) -> None:
-        """Do what a verdict on an append or close asks for.
-
-        Raises:
-            _Over: The answer has ended.
-            WireError: The error is no verdict.
-        """
-        match error:
-            case ClosedError():
-                raise _Over.closed(error)
-            case GapError():
-                expected = error.detail.get("expected")
-                if not isinstance(expected, int) or not self._outbox.rewind(expected):
-                    await self._reopen(error)
-            case NotFoundError() | FencedError() | ConflictError(reason="diverged"):
-                await self._reopen(error)
-            case _:
-                raise error
-
-    async def _reopen(self, error: WireError) -> None:
-        """Begin an empty log in a new epoch and say everything again: whoever knows all of it may."""
-        self._reopenings += 1
-        if self._reopenings > self._settings.reopenings_max:
-            raise error
-        if self._reopenings > 1:
-            await asyncio.sleep(self._pause_s())
-        await self._open()
-        self._outbox.restart()
-
-    def _pause_s(self) -> float:
-        pauses = self._settings.reopen.pauses()
-        return [next(pauses) for _ in range(self._reopenings)][-1]
-
-    async def _open(self) -> None:
-        """Open, or open again with the epoch held.
-
-        Raises:
-            _Over: The answer has ended, or is another's.
-        """
-        held = {"epoch": self.epoch} if self.epoch else {}
-        try:
-            reply = await self._connection.request(
-                "stream.open", **self._opening, **held, deadline_s=self._settings.outage_s if held else None
-            )
-        except ClosedError as error:
-            raise _Over.closed(error) from None
-        except FencedError:
-            raise _Over(Outcome(kind="fenced")) from None
-        except ConflictError as error:
-            if error.reason != "held":
-                raise
-            raise _Over(Outcome(kind="held")) from None
-        self.epoch = reply["epoch"]
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-
-class _Over(Exception):  # noqa: N818 -- an end, not an error; it never leaves this module
-    """The answer has ended."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.kind)
-        self.outcome = outcome
-
-    @classmethod
-    def closed(cls, error: ClosedError) -> _Over:
-        return cls(Outcome(kind="closed", message=_message(error.detail.get("settled"))))
-
-
-def _message(value: object) -> Message | None:
-    return cast("Message", value) if isinstance(value, dict) else None
