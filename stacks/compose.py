@@ -52,7 +52,6 @@ class Deployment(cdk.Stage):
             self,
             f"Observability-{region}",
             settings=settings,
-            functions=realtime.functions,
             api_id=realtime.api_id,
             cache=hot.cache,
             **self._replaceable(region),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from stacks import capabilities
+from stacks import bulkheads, capabilities, naming
 from stacks.hot_stack import DATA_GIGABYTES_MAX
 from stacks.settings import Settings
 
@@ -21,43 +19,26 @@ GATEWAY_REQUESTS_PER_S: Final = 10_000
 GATEWAY_ALARM_PERCENT: Final = 60
 HOT_ALARM_PERCENT: Final = 75
 
+_Row = list[cloudwatch.IWidget]
+
 
 class ObservabilityStack(cdk.Stack):
-    """What to look at, and what calls: function errors and throttles, the gateway's quota, the cache's memory."""
+    """What to look at, and what calls: function errors and throttles, the gateway's quota, the cache's memory.
+
+    Functions are known by name. `cache` is None where Valkey is one's own.
+    """
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        settings: Settings,
-        functions: Mapping[str, lambda_.IFunction],
-        api_id: str,
-        cache: str | None,
-        **stack: Any,
+        self, scope: Construct, construct_id: str, *, settings: Settings, api_id: str, cache: str | None, **stack: Any
     ) -> None:
         super().__init__(scope, construct_id, **stack)
-        gateway = _gateway_metrics(api_id, settings.stage)
         self._alarms: list[cloudwatch.Alarm] = []
-        for name, function in functions.items():
-            self._alarm(f"{name}-errors", function.metric_errors(period=_MINUTE), threshold=1)
-            self._alarm(f"{name}-throttles", function.metric_throttles(period=_MINUTE), threshold=1)
-        if capabilities.of(settings.target).metric_math_alarms:
-            self._alarm(
-                "gateway-quota",
-                cloudwatch.MathExpression(
-                    expression="messages + connects",
-                    label="requests",
-                    period=_MINUTE,
-                    using_metrics={"messages": gateway["MessageCount"], "connects": gateway["ConnectCount"]},
-                ),
-                threshold=GATEWAY_REQUESTS_PER_S * 60 * GATEWAY_ALARM_PERCENT // 100,
-            )
-        rows = [_gateway_row(gateway), _function_row(functions)]
+        rows = [
+            self._gateway({"ApiId": api_id, "Stage": settings.stage}, capabilities.of(settings.target)),
+            self._functions(settings.stage),
+        ]
         if cache is not None:
-            used = _hot_metric(cache, "BytesUsedForCache", "Maximum")
-            self._alarm("hot-memory", used, threshold=DATA_GIGABYTES_MAX * 10**9 * HOT_ALARM_PERCENT // 100)
-            rows.append(_hot_row(cache, used))
+            rows.append(self._hot({"clusterId": cache}))
         cloudwatch.Dashboard(
             self,
             "Dashboard",
@@ -65,7 +46,58 @@ class ObservabilityStack(cdk.Stack):
             widgets=[[cloudwatch.AlarmStatusWidget(alarms=self._alarms, width=24)], *rows],
         )
 
-    def _alarm(self, name: str, metric: cloudwatch.IMetric, *, threshold: int) -> None:
+    def _gateway(self, api: dict[str, str], can: capabilities.Capabilities) -> _Row:
+        def metric(name: str, statistic: str = "Sum") -> cloudwatch.Metric:
+            return _metric("AWS/ApiGateway", name, statistic, api)
+
+        messages, connects = metric("MessageCount"), metric("ConnectCount")
+        if can.metric_math_alarms:
+            requests = cloudwatch.MathExpression(
+                expression="messages + connects",
+                label="requests",
+                period=_MINUTE,
+                using_metrics={"messages": messages, "connects": connects},
+            )
+            self._alarm("gateway-quota", requests, GATEWAY_REQUESTS_PER_S * 60 * GATEWAY_ALARM_PERCENT // 100)
+        errors = (metric(name) for name in ("ClientError", "ExecutionError", "IntegrationError"))
+        return [
+            _graph("Gateway: messages and connects a minute", messages, connects),
+            _graph("Gateway: errors", *errors),
+            _graph("Gateway: integration latency, p99", metric("IntegrationLatency", "p99")),
+        ]
+
+    def _functions(self, stage: str) -> _Row:
+        def metrics(name: str, statistic: str = "Sum") -> dict[str, cloudwatch.Metric]:
+            return {
+                bulkhead.name: _metric(
+                    "AWS/Lambda", name, statistic, {"FunctionName": naming.function(stage, bulkhead.name)}
+                )
+                for bulkhead in bulkheads.ALL
+            }
+
+        errors, throttles = metrics("Errors"), metrics("Throttles")
+        for name in errors:
+            self._alarm(f"{name}-errors", errors[name], 1)
+            self._alarm(f"{name}-throttles", throttles[name], 1)
+        return [
+            _graph("Functions: invocations", *metrics("Invocations").values()),
+            _graph("Functions: errors and throttles", *errors.values(), *throttles.values()),
+            _graph("Functions: duration, p99", *metrics("Duration", "p99").values()),
+        ]
+
+    def _hot(self, cache: dict[str, str]) -> _Row:
+        def metric(name: str, statistic: str) -> cloudwatch.Metric:
+            return _metric("AWS/ElastiCache", name, statistic, cache)
+
+        used = metric("BytesUsedForCache", "Maximum")
+        self._alarm("hot-memory", used, DATA_GIGABYTES_MAX * 10**9 * HOT_ALARM_PERCENT // 100)
+        return [
+            _graph("Valkey: bytes used", used),
+            _graph("Valkey: evictions, throttled commands", metric("Evictions", "Sum"), metric("ThrottledCmds", "Sum")),
+            _graph("Valkey: connections", metric("CurrConnections", "Maximum")),
+        ]
+
+    def _alarm(self, name: str, metric: cloudwatch.IMetric, threshold: int) -> None:
         """In alarm from the first minute at the threshold; a minute without traffic is a good one."""
         self._alarms.append(
             cloudwatch.Alarm(
@@ -80,66 +112,11 @@ class ObservabilityStack(cdk.Stack):
         )
 
 
-def _gateway_metrics(api_id: str, stage: str) -> dict[str, cloudwatch.Metric]:
-    return {
-        name: cloudwatch.Metric(
-            namespace="AWS/ApiGateway",
-            metric_name=name,
-            dimensions_map={"ApiId": api_id, "Stage": stage},
-            statistic=statistic,
-            period=_MINUTE,
-        )
-        for name, statistic in {
-            "MessageCount": "Sum",
-            "ConnectCount": "Sum",
-            "ClientError": "Sum",
-            "ExecutionError": "Sum",
-            "IntegrationError": "Sum",
-            "IntegrationLatency": "p99",
-        }.items()
-    }
-
-
-def _hot_metric(cache: str, name: str, statistic: str) -> cloudwatch.Metric:
+def _metric(namespace: str, name: str, statistic: str, dimensions: dict[str, str]) -> cloudwatch.Metric:
     return cloudwatch.Metric(
-        namespace="AWS/ElastiCache",
-        metric_name=name,
-        dimensions_map={"clusterId": cache},
-        statistic=statistic,
-        period=_MINUTE,
+        namespace=namespace, metric_name=name, statistic=statistic, dimensions_map=dimensions, period=_MINUTE
     )
 
 
 def _graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
     return cloudwatch.GraphWidget(title=title, left=[*metrics], width=8)
-
-
-def _gateway_row(gateway: Mapping[str, cloudwatch.Metric]) -> list[cloudwatch.IWidget]:
-    return [
-        _graph("Gateway: messages and connects a minute", gateway["MessageCount"], gateway["ConnectCount"]),
-        _graph("Gateway: errors", gateway["ClientError"], gateway["ExecutionError"], gateway["IntegrationError"]),
-        _graph("Gateway: integration latency, p99", gateway["IntegrationLatency"]),
-    ]
-
-
-def _function_row(functions: Mapping[str, lambda_.IFunction]) -> list[cloudwatch.IWidget]:
-    each = functions.values()
-    return [
-        _graph("Functions: invocations", *(function.metric_invocations(period=_MINUTE) for function in each)),
-        _graph("Functions: errors", *(function.metric_errors(period=_MINUTE) for function in each)),
-        _graph(
-            "Functions: duration, p99",
-            *(function.metric_duration(period=_MINUTE, statistic="p99") for function in each),
-        ),
-    ]
-
-
-def _hot_row(cache: str, used: cloudwatch.Metric) -> list[cloudwatch.IWidget]:
-    return [
-        _graph("Valkey: bytes used", used),
-        _graph(
-            "Valkey: evictions and throttled commands",
-            *(_hot_metric(cache, name, "Sum") for name in ("Evictions", "ThrottledCmds")),
-        ),
-        _graph("Valkey: connections", _hot_metric(cache, "CurrConnections", "Maximum")),
-    ]

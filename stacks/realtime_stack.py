@@ -48,10 +48,10 @@ class RealtimeStack(cdk.Stack):
             stage=settings.stage,
             local_endpoint=settings.local_endpoint,
         )
-        self.functions = {bulkhead.name: self._function(bulkhead) for bulkhead in bulkheads.ALL}
+        functions = {bulkhead.name: self._function(bulkhead) for bulkhead in bulkheads.ALL}
         self._gateway.add_routes(
-            functions={bulkhead.name: self.functions[bulkhead.name] for bulkhead in bulkheads.ROUTE_BULKHEADS},
-            authorizer=self.functions[bulkheads.AUTHORIZER.name],
+            functions={bulkhead.name: functions[bulkhead.name] for bulkhead in bulkheads.ROUTE_BULKHEADS},
+            authorizer=functions[bulkheads.AUTHORIZER.name],
         )
         self._gateway.deploy(stage_name=settings.stage, manage_log_role=settings.manage_gateway_log_role)
         cdk.Validations.of(self).acknowledge(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from msgspec import Meta
 ENVIRONMENT_VARIABLE: Final = "THREADKEEP_SETTINGS"
 DEFAULT_FILE: Final = "settings.toml"
 LOCAL_ACCOUNT: Final = "000000000000"
+_PORT_MAX: Final = 65_535
 
 Stage = Annotated[
     str,
@@ -153,28 +154,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 except msgspec.ValidationError as error:
                     raise _refused(name, values[name]) from error
             elif field.required:
-                raise SettingsError(f"setting `{name}` is missing; it is {_may_be(name)}")
+                raise _missing(name)
         settings = cls(**checked)
-        settings._check_together()
+        for name in settings._wrong_together():
+            raise _refused(name, values[name]) if name in values else _missing(name)
         return settings
 
-    def _check_together(self) -> None:
+    def _wrong_together(self) -> Iterator[str]:
+        """Settings whose values are each possible, but not beside the others."""
         local = self.target == "local"
+        port = None if self.hot_address is None else self.hot_address[1]
         wrong = {
             "regions": len(set(self.regions)) < len(self.regions),
             "jwks_url": not local and urlsplit(self.jwks_url).scheme != "https",
             "query_token": self.query_token and not local,
             "local_endpoint": local is (self.local_endpoint is None),
-            "hot_endpoint": (local and self.hot_endpoint is None)
-            or (self.hot_address is not None and not 0 < self.hot_address[1] < 65536),  # noqa: PLR2004 - TCP's own
+            "hot_endpoint": local if port is None else not 0 < port <= _PORT_MAX,
             "account": local and self.account not in (None, LOCAL_ACCOUNT),
             "availability_zones": not set(self.availability_zones) <= set(self.regions),
         }
-        for name, is_wrong in wrong.items():
-            if is_wrong and getattr(self, name) is None:
-                raise SettingsError(f"setting `{name}` is missing; it is {_may_be(name)}")
-            if is_wrong:
-                raise _refused(name, getattr(self, name))
+        return (name for name, is_wrong in wrong.items() if is_wrong)
 
 
 def find(named: str | None, environment: Mapping[str, str], root: Path) -> Path:
@@ -187,6 +186,10 @@ def find(named: str | None, environment: Mapping[str, str], root: Path) -> Path:
     """
     chosen = named or environment.get(ENVIRONMENT_VARIABLE)
     return Path(chosen) if chosen else root / DEFAULT_FILE
+
+
+def _missing(name: str) -> SettingsError:
+    return SettingsError(f"setting `{name}` is missing; it is {_may_be(name)}")
 
 
 def _refused(name: str, value: object) -> SettingsError:

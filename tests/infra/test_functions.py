@@ -1,0 +1,195 @@
+"""Each bulkhead: its own role with no right too many, and the environment that its `Config` reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from stacks import bulkheads
+from tests.infra.synthesized import ACCOUNT, Deployment, resolve
+from threadkeep import schema
+from threadkeep.config import Config, HotConfig
+
+REGIONS = ("eu-central-1", "us-east-1")
+NAMES = (*schema.ROUTES, "authorizer")
+TABLE = "threadkeep-prod"
+READ = {"dynamodb:GetItem", "dynamodb:Query"}
+WRITE = {"dynamodb:PutItem", "dynamodb:UpdateItem"}
+
+
+class Function(msgspec.Struct, frozen=True):
+    region: str
+    name: str
+    api: str
+    properties: dict[str, Any]
+    statements: list[dict[str, Any]]
+
+    @property
+    def rights(self) -> dict[str, set[str]]:
+        """Allowed actions by resource."""
+        rights: dict[str, set[str]] = {}
+        for statement in self.statements:
+            assert statement["Effect"] == "Allow"
+            assert not {"NotAction", "NotResource"} & set(statement)
+            for resource in listed(statement["Resource"]):
+                rights.setdefault(resource, set()).update(listed(statement["Action"]))
+        return rights
+
+    @property
+    def arn_of_table(self) -> str:
+        return f"arn:aws:dynamodb:{self.region}:{ACCOUNT}:table/{TABLE}"
+
+    @property
+    def bucket(self) -> str:
+        return f"threadkeep-prod-{ACCOUNT}-{self.region}"
+
+    @property
+    def arn_of_log(self) -> str:
+        return f"<{self.properties['LoggingConfig']['LogGroup'].strip('<>')}.Arn>"
+
+
+@pytest.fixture(params=[(region, name) for region in REGIONS for name in NAMES], ids="-".join)
+def function(request: pytest.FixtureRequest, aws: Deployment) -> Function:
+    region, name = request.param
+    stack = f"Realtime-{region}"
+    (properties,) = [
+        resolve(resource["Properties"])
+        for resource in aws.resources("AWS::Lambda::Function", stack).values()
+        if resource["Properties"]["Handler"] == f"handlers.{name}.handler"
+    ]
+    role = properties["Role"].strip("<>").removesuffix(".Arn")
+    statements = [
+        statement
+        for policy in aws.resources("AWS::IAM::Policy", stack).values()
+        if {"Ref": role} in policy["Properties"]["Roles"]
+        for statement in resolve(policy["Properties"]["PolicyDocument"])["Statement"]
+    ]
+    (api,) = aws.resources("AWS::ApiGatewayV2::Api", stack)
+    return Function(region, name, f"<{api}>", properties, statements)
+
+
+def test_it_runs_on_lambdas_current_python_on_arm(function: Function) -> None:
+    properties = function.properties
+    assert (properties["Runtime"], properties["Architectures"]) == ("python3.14", ["arm64"])
+    assert (properties["Timeout"], properties["MemorySize"]) == (10, 256)
+    assert properties["TracingConfig"] == {"Mode": "Active"}
+    assert properties["FunctionName"] == f"threadkeep-prod-{function.name}"
+    assert "VpcConfig" not in properties
+
+
+def test_its_logs_do_not_stay_for_ever(aws: Deployment, function: Function) -> None:
+    group = function.properties["LoggingConfig"]["LogGroup"].strip("<>")
+    groups = aws.resources("AWS::Logs::LogGroup", f"Realtime-{function.region}")
+    assert groups[group]["Properties"]["RetentionInDays"] == 30
+
+
+def test_no_two_functions_share_a_role_and_no_role_has_a_managed_policy(aws: Deployment) -> None:
+    for region in REGIONS:
+        functions = aws.resources("AWS::Lambda::Function", f"Realtime-{region}").values()
+        roles = [function["Properties"]["Role"]["Fn::GetAtt"][0] for function in functions]
+        assert len(set(roles)) == len(roles) == len(NAMES)
+        for role in roles:
+            properties = aws.resources("AWS::IAM::Role", f"Realtime-{region}")[role]["Properties"]
+            assert not {"ManagedPolicyArns", "Policies"} & set(properties)
+
+
+def test_its_rights_are_these_and_no_more(function: Function) -> None:
+    table, index = function.arn_of_table, f"{function.arn_of_table}/index/{schema.OWNER_INDEX}"
+    bodies = f"arn:aws:s3:::{function.bucket}/*/bodies/*"
+    connections = f"arn:aws:execute-api:{function.region}:{ACCOUNT}:{function.api}/prod/POST/@connections/*"
+    hot = f"arn:aws:elasticache:{function.region}:{ACCOUNT}:"
+    connect = {"elasticache:Connect"}
+    login: dict[str, set[str]] = {
+        f"{hot}serverlesscache:threadkeep-prod-public": connect,
+        f"{hot}user:threadkeep-prod-{function.name}": connect,
+    }
+    push = {connections: {"execute-api:ManageConnections"}}
+    expected: dict[str, dict[str, set[str]]] = {
+        "connection": {table: READ, **login},
+        "send": {table: READ | WRITE, bodies: {"s3:GetObject"}, **push, **login},
+        "stream": {table: READ | WRITE, bodies: {"s3:GetObject", "s3:PutObject"}, **push, **login},
+        "history": {
+            table: READ | {"dynamodb:BatchGetItem"},
+            index: {"dynamodb:Query"},
+            bodies: {"s3:GetObject"},
+            **login,
+        },
+        "authorizer": {},
+    }
+    always = {
+        function.arn_of_log: {"logs:CreateLogStream", "logs:PutLogEvents"},
+        "*": {"xray:PutTelemetryRecords", "xray:PutTraceSegments"},
+    }
+    assert function.rights == expected[function.name] | always
+
+
+def test_no_action_has_a_wildcard_and_no_table_bucket_or_cache_is_reached_by_one(function: Function) -> None:
+    for resource, actions in function.rights.items():
+        assert not [action for action in actions if "*" in action]
+        if resource == "*":
+            assert {action.split(":")[0] for action in actions} == {"xray"}
+        else:
+            assert "*" not in resource.split("/")[0]
+            assert "*" not in resource or resource.startswith(("arn:aws:s3:", "arn:aws:execute-api:"))
+
+
+def test_its_environment_is_what_its_config_reads(function: Function) -> None:
+    environment = function.properties["Environment"]["Variables"]
+    config = Config(stage="prod", region=function.region, table=TABLE, hot=hot(function))
+    pushes = f"https://{function.api}.execute-api.{function.region}.amazonaws.com/prod"
+    expected = {
+        "connection": config,
+        "send": msgspec.structs.replace(config, connections_url=pushes, bucket=function.bucket),
+        "stream": msgspec.structs.replace(config, connections_url=pushes, bucket=function.bucket),
+        "history": msgspec.structs.replace(config, bucket=function.bucket),
+        "authorizer": Config(
+            stage="prod",
+            region=function.region,
+            jwks_url="https://id.example.com/.well-known/jwks.json",
+            jwt_issuer="https://id.example.com/",
+            jwt_audience="threadkeep",
+            allowed_origins=("https://chat.example.com", "https://app.example.com"),
+        ),
+    }[function.name]
+    assert Config.from_environment(environment) == expected
+    assert {name: value for name, value in environment.items() if not name.startswith("POWERTOOLS_")} == (
+        expected.to_environment()
+    )
+
+
+def test_powertools_is_told_its_names_and_nothing_switches_dual_stack_on_for_all_clients(function: Function) -> None:
+    environment = function.properties["Environment"]["Variables"]
+    others = {name: value for name, value in environment.items() if not name.startswith("THREADKEEP_")}
+    assert others == {
+        "POWERTOOLS_SERVICE_NAME": function.name,
+        "POWERTOOLS_METRICS_NAMESPACE": "Threadkeep",
+        "POWERTOOLS_LOG_LEVEL": "INFO",
+    }
+    assert "AWS_USE_DUALSTACK_ENDPOINT" not in environment
+
+
+def test_it_reserves_its_share(function: Function) -> None:
+    shares = {"connection": 90, "send": 135, "stream": 315, "history": 135, "authorizer": 45}
+    assert function.properties["ReservedConcurrentExecutions"] == shares[function.name]
+
+
+def test_the_shares_leave_executions_to_all_else() -> None:
+    for executions in (200, 1_000, 10_000):
+        reserved = sum(bulkheads.reserved_concurrency(bulkhead, executions) for bulkhead in bulkheads.ALL)
+        assert executions - reserved >= 100 + (executions - 100) // 5
+
+
+def hot(function: Function) -> HotConfig:
+    return HotConfig(
+        host=f"<Threadkeep-prod-Hot-{function.region} in {function.region}>",
+        port=6379,
+        auth="iam",
+        user=f"threadkeep-prod-{function.name}",
+        cache="threadkeep-prod-public",
+    )
+
+
+def listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

@@ -1,0 +1,92 @@
+"""Keys and buckets: what is kept is encrypted, private, and outlives its stack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.infra.synthesized import ACCOUNT, Deployment, resolve
+
+REGIONS = ("eu-central-1", "us-east-1")
+
+
+@pytest.fixture(params=REGIONS)
+def region(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def key(aws: Deployment, region: str) -> dict[str, Any]:
+    return aws.only("AWS::KMS::Key", f"Keys-{region}")
+
+
+@pytest.fixture
+def bucket(aws: Deployment, region: str) -> dict[str, Any]:
+    return aws.only("AWS::S3::Bucket", f"Cold-{region}")
+
+
+def test_each_region_has_a_key_of_its_own_under_one_alias(aws: Deployment, key: dict[str, Any], region: str) -> None:
+    alias = resolve(aws.only("AWS::KMS::Alias", f"Keys-{region}")["Properties"])
+    assert alias["AliasName"] == "alias/threadkeep-prod"
+    assert key["Properties"]["EnableKeyRotation"] is True
+    assert "MultiRegion" not in key["Properties"]
+
+
+def test_the_key_outlives_its_stack(key: dict[str, Any]) -> None:
+    assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("Retain", "Retain")
+
+
+def test_the_key_serves_our_stores_in_its_region_and_nobody_else(key: dict[str, Any], region: str) -> None:
+    administration, use = resolve(key["Properties"]["KeyPolicy"])["Statement"]
+    assert administration["Principal"] == {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    assert use["Principal"] == {"AWS": "*"}
+    assert use["Condition"] == {
+        "StringEquals": {
+            "kms:CallerAccount": ACCOUNT,
+            "kms:ViaService": [f"{service}.{region}.amazonaws.com" for service in ("dynamodb", "elasticache", "s3")],
+        }
+    }
+    assert not {"kms:*", "kms:ScheduleKeyDeletion", "kms:PutKeyPolicy"} & set(use["Action"])
+
+
+def test_the_bucket_is_encrypted_with_its_regions_key(bucket: dict[str, Any], region: str) -> None:
+    (rule,) = resolve(bucket["Properties"]["BucketEncryption"])["ServerSideEncryptionConfiguration"]
+    assert rule["BucketKeyEnabled"] is True
+    assert rule["ServerSideEncryptionByDefault"] == {
+        "SSEAlgorithm": "aws:kms",
+        "KMSMasterKeyID": f"<Threadkeep-prod-Keys-{region} in {region}>",
+    }
+
+
+def test_the_bucket_is_private_and_insists_on_tls(aws: Deployment, bucket: dict[str, Any], region: str) -> None:
+    assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
+    policy = aws.only("AWS::S3::BucketPolicy", f"Cold-{region}")["Properties"]["PolicyDocument"]
+    (statement,) = policy["Statement"]
+    assert (statement["Effect"], statement["Action"], statement["Condition"]) == (
+        "Deny",
+        "s3:*",
+        {"Bool": {"aws:SecureTransport": "false"}},
+    )
+
+
+def test_the_bucket_keeps_no_versions_and_copies_nothing(bucket: dict[str, Any]) -> None:
+    """An erasure deletes each object where it lies; a version or a copy would survive it."""
+    assert not {"VersioningConfiguration", "ReplicationConfiguration"} & set(bucket["Properties"])
+
+
+def test_only_large_objects_move_to_instant_retrieval_and_none_expires(bucket: dict[str, Any]) -> None:
+    abort, move = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert move["ObjectSizeGreaterThan"] == 128 * 1024 - 1
+    assert move["Transitions"] == [{"StorageClass": "GLACIER_IR", "TransitionInDays": 30}]
+    assert all("Expiration" not in name for rule in (abort, move) for name in rule)
+
+
+def test_the_bucket_outlives_its_stack(bucket: dict[str, Any]) -> None:
+    assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == ("Retain", "Retain")
+
+
+def test_the_buckets_name_is_an_output(aws: Deployment, bucket: dict[str, Any], region: str) -> None:
+    assert resolve(bucket["Properties"]["BucketName"]) == f"threadkeep-prod-{ACCOUNT}-{region}"
+    assert "BucketName" in aws.templates[f"Cold-{region}"]["Outputs"]

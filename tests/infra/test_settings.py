@@ -1,0 +1,139 @@
+"""A wrong or missing setting is one line that names it and says what it may be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.app import ROOT
+from stacks.settings import Settings, SettingsError, find
+from tests.infra.conftest import LOCAL
+
+AWS: dict[str, Any] = {
+    "target": "aws",
+    "stage": "prod",
+    "regions": ["eu-central-1", "us-east-1"],
+    "jwks_url": "https://id.example.com/jwks.json",
+    "jwt_issuer": "https://id.example.com/",
+    "jwt_audience": "threadkeep",
+}
+
+
+@pytest.mark.parametrize("name", ["target", "stage", "regions", "jwks_url", "jwt_issuer", "jwt_audience"])
+def test_a_missing_setting_is_named(name: str) -> None:
+    message = refusal({key: value for key, value in AWS.items() if key != name})
+    assert message.startswith(f"setting `{name}` is missing; it is ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "may_be"),
+    [
+        ("target", "azure", '"aws" (a real account) or "local"'),
+        ("stage", "Prod", "lower-case letters"),
+        ("stage", "a" * 17, "up to 16"),
+        ("stage", "a--b", "single hyphens"),
+        ("stage", "a-", "single hyphens"),
+        ("stage", 7, "lower-case letters"),
+        ("regions", [], "home region first"),
+        ("regions", ["Frankfurt"], "a list of AWS regions"),
+        ("regions", "eu-central-1", "a list of AWS regions"),
+        ("regions", ["eu-central-1", "eu-central-1"], "each once"),
+        ("jwks_url", "id.example.com", "URL"),
+        ("jwks_url", "http://id.example.com/jwks.json", "https on aws"),
+        ("jwt_issuer", "", "`iss`"),
+        ("jwt_audience", ["threadkeep"], "`aud`"),
+        ("account", 123456789012, "12 digits, in quotes"),
+        ("account", "1234", "12 digits"),
+        ("network", "vpc", '"public"'),
+        ("network", "nat", '"public"'),
+        ("allowed_origins", ["https://chat.example.com/"], "without a path"),
+        ("allowed_origins", ["https://a.example https://b.example"], "whole origins"),
+        ("allowed_origins", ["*"], "whole origins"),
+        ("query_token", True, "on the local target only"),
+        ("query_token", "yes", "true or false"),
+        ("lambda_concurrency", 50, "200 or more"),
+        ("lambda_concurrency", True, "200 or more"),
+        ("manage_gateway_log_role", 1, "true or false"),
+        ("pitr_days", 0, "from 1 to 35"),
+        ("pitr_days", 36, "from 1 to 35"),
+        ("pitr_days", 3.5, "whole days"),
+        ("availability_zones", {"eu-central-1": ["eu-central-1a"]}, "two or more"),
+        ("availability_zones", {"sa-east-1": ["sa-east-1a", "sa-east-1b"]}, "a table of region"),
+        ("local_endpoint", "http://127.0.0.1:4566", "only there"),
+        ("hot_endpoint", "valkey.example.com", "HOST:PORT"),
+        ("hot_endpoint", "valkey.example.com:70000", "HOST:PORT"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_what_it_may_be(name: str, value: object, may_be: str) -> None:
+    message = refusal(AWS | {name: value})
+    assert message.startswith(f"setting `{name}` is {value!r}; it may be ")
+    assert may_be in message
+
+
+@pytest.mark.parametrize("name", ["local_endpoint", "hot_endpoint"])
+def test_the_local_target_needs_its_endpoints(name: str) -> None:
+    message = refusal({key: value for key, value in LOCAL.items() if key != name})
+    assert message.startswith(f"setting `{name}` is missing; it is ")
+
+
+def test_the_local_target_has_one_account() -> None:
+    assert "setting `account` is '123456789012'" in refusal(LOCAL | {"account": "123456789012"})
+    assert Settings.from_values(LOCAL | {"account": "000000000000"}).account == "000000000000"
+
+
+def test_an_unknown_setting_is_named_with_the_nearest_known_one() -> None:
+    assert refusal(AWS | {"region": ["eu-central-1"]}) == "setting `region` is unknown; did you mean `regions`?"
+    assert refusal(AWS | {"colour": "blue"}).startswith("setting `colour` is unknown; there are: target, stage, ")
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('target = "aws\n', encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_file(path)
+    assert str(caught.value).startswith(f"{path}: cannot be read as settings (Illegal character")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_value_with_line_breaks_still_makes_one_line() -> None:
+    assert "\n" not in refusal(AWS | {"stage": "a\nb"})
+    assert "\n" not in refusal(AWS | {"hot_endpoint": "a\nb"})
+
+
+def test_the_example_is_valid() -> None:
+    settings = Settings.from_file(ROOT / "settings.example.toml")
+    assert settings.target == "aws"
+
+
+def test_the_file_comes_from_the_context_then_the_environment_then_the_root(tmp_path: Path) -> None:
+    environment = {"THREADKEEP_SETTINGS": "b.toml"}
+    assert find("a.toml", environment, tmp_path) == Path("a.toml")
+    assert find(None, environment, tmp_path) == Path("b.toml")
+    assert find(None, {}, tmp_path) == tmp_path / "settings.toml"
+
+
+def test_the_app_stops_with_that_line_alone(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('target = "aws"\nstage = "prod"\n', encoding="utf-8")
+    result = subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "THREADKEEP_SETTINGS": str(path), "CDK_OUTDIR": str(tmp_path / "out")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"{path}: setting `regions` is missing; it is a list of AWS regions")
+    assert result.stderr.count("\n") == 1
+
+
+def refusal(values: dict[str, Any]) -> str:
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_values(values)
+    return str(caught.value)
