@@ -6,13 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from botocore.exceptions import (
-    ClientError,
-    HTTPClientError,
-    IncompleteReadError,
-    ReadTimeoutError,
-    ResponseStreamingError,
-)
+from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
+from botocore.exceptions import ConnectionError as NotConnected
 
 from threadkeep.domain.errors import WarmUnavailable
 
@@ -58,5 +53,5 @@ def warm_unavailable() -> Iterator[None]:
         if code_of(error) in _UNAVAILABLE or status == _TOO_MANY_REQUESTS or status >= _SERVER_ERROR:
             raise WarmUnavailable(f"{error.operation_name}: {code_of(error)}") from error
         raise
-    except (HTTPClientError, ReadTimeoutError, IncompleteReadError, ResponseStreamingError) as error:
+    except (NotConnected, HTTPClientError, IncompleteReadError) as error:
         raise WarmUnavailable(f"{type(error).__name__}: AWS was not reached, or broke off") from error

@@ -29,10 +29,12 @@ class GatewayPush:
 
     Args:
         client: for the API's ``@connections`` URL, built with `threadkeep.stores.aws_config.PUSH`.
+        wait_ms: how long a producer waits for its viewers' frames.
     """
 
-    def __init__(self, client: ApiGatewayManagementApiClient) -> None:
+    def __init__(self, client: ApiGatewayManagementApiClient, *, wait_ms: int = FAN_OUT_WAIT_MS) -> None:
         self._client = client
+        self._wait_s = wait_ms / 1_000
         self._pool = ThreadPoolExecutor(max_workers=PUSH_THREADS_MAX, thread_name_prefix="push")
 
     def send(self, connections: Sequence[str], frame: bytes) -> tuple[str, ...]:
@@ -40,7 +42,7 @@ class GatewayPush:
         posts = {
             self._pool.submit(self._post, connection, frame): connection for connection in connections[:VIEWERS_MAX]
         }
-        done, late = wait(posts, timeout=FAN_OUT_WAIT_MS / 1_000)
+        done, late = wait(posts, timeout=self._wait_s)
         for post in late:
             post.cancel()
         outcomes = {connection: _outcome(post) if post in done else "late" for post, connection in posts.items()}

@@ -1,0 +1,54 @@
+"""Packed bodies: small, exact, and never another content than the one that was packed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.conversations import awkward_object, message, text_parts
+from threadkeep.domain.json_values import encode
+from threadkeep.domain.model import ConversationKey, Message
+from threadkeep.stores.packing import Body, Unreadable, pack, unpack
+
+KEY = ConversationKey("acme", "01a0c450-6c00-7745-89d2-49210750a2df")
+
+
+@pytest.fixture
+def packed_message() -> Message:
+    return message(KEY, (awkward_object(),), metadata=awkward_object(), usage=awkward_object(), reply=KEY.conversation)
+
+
+def test_a_body_comes_back_byte_for_byte(packed_message: Message) -> None:
+    body = unpack(KEY.conversation, packed_message.id, pack(packed_message))
+    assert encode(body) == encode(Body.from_message(packed_message))
+
+
+def test_packing_is_always_alike(packed_message: Message) -> None:
+    assert pack(packed_message) == pack(packed_message)
+
+
+def test_every_single_damaged_byte_is_noticed(packed_message: Message) -> None:
+    packed = pack(packed_message)
+    for place in range(len(packed)):
+        damaged = packed[:place] + bytes([packed[place] ^ 1]) + packed[place + 1 :]
+        with pytest.raises(Unreadable):
+            unpack(KEY.conversation, packed_message.id, damaged)
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 1, 16, 17, 18, -1])
+def test_a_body_cut_short_is_noticed(packed_message: Message, kept_bytes: int) -> None:
+    with pytest.raises(Unreadable):
+        unpack(KEY.conversation, packed_message.id, pack(packed_message)[:kept_bytes])
+
+
+def test_another_messages_body_is_damage_too_and_the_error_says_which_message(packed_message: Message) -> None:
+    other = message(KEY, text_parts("other"))
+    with pytest.raises(Unreadable, match=packed_message.id) as unreadable:
+        unpack(KEY.conversation, packed_message.id, pack(other))
+    assert (unreadable.value.conversation, unreadable.value.item) == (KEY.conversation, packed_message.id)
+    with pytest.raises(Unreadable):
+        unpack(other.id, packed_message.id, pack(packed_message))
+
+
+def test_an_unknown_format_says_so(packed_message: Message) -> None:
+    with pytest.raises(Unreadable, match="not of format 1"):
+        unpack(KEY.conversation, packed_message.id, b"\x02" + pack(packed_message)[1:])
