@@ -54,7 +54,7 @@ class ColdStack(cdk.Stack):
         )
         cdk.Validations.of(bucket).acknowledge(
             cdk.Acknowledgment(
-                id="AwsSolutions-S1",
+                id="AwsSolutions::AwsSolutions-S1",
                 reason="access logs would name tenants and conversations, and outlive their erasure",
             ),
             cdk.Acknowledgment(

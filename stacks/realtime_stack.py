@@ -56,7 +56,7 @@ class RealtimeStack(cdk.Stack):
         self._gateway.deploy(stage_name=settings.stage, manage_log_role=settings.manage_gateway_log_role)
         cdk.Validations.of(self).acknowledge(
             cdk.Acknowledgment(
-                id="AwsSolutions-APIG4",
+                id="AwsSolutions::AwsSolutions-APIG4",
                 reason="only $connect can have an authorizer; its context reaches every later route of the connection",
             )
         )

@@ -143,7 +143,7 @@ def _log_role(scope: Construct) -> Construct:
     role.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
     cdk.Validations.of(role).acknowledge(
         cdk.Acknowledgment(
-            id="AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/"
+            id="AwsSolutions::AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/"
             "AmazonAPIGatewayPushToCloudWatchLogs]",
             reason="the account-wide role serves every API's logs, whose groups AWS names; the policy is AWS's own",
         )

@@ -17,7 +17,9 @@ def acknowledge_wildcard(scope: IConstruct, *, resource: str, reason: str) -> No
         reason: why it cannot be narrower.
     """
     text = _as_nag_prints(cdk.Stack.of(scope).resolve(resource))
-    cdk.Validations.of(scope).acknowledge(cdk.Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{text}]", reason=reason))
+    cdk.Validations.of(scope).acknowledge(
+        cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-IAM5[Resource::{text}]", reason=reason)
+    )
 
 
 def _as_nag_prints(value: Any) -> str:
