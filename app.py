@@ -19,7 +19,7 @@ def main() -> None:
     """Synthesize, or stop with one line that says what to change."""
     try:
         settings = Settings.from_file(find(context_settings(), os.environ, ROOT))
-        platform = "arm64" if capabilities.of(settings.target).lambda_platform else "host"
+        platform: bundle.Platform = "arm64" if capabilities.of(settings.target).lambda_platform else "host"
         app = new_app(settings.target)
         compose(app, settings=settings, bundle=bundle.build(ROOT, platform))
         synthesize(app)

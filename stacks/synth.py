@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
-from cfnlint.api import lint_file  # type: ignore[import-untyped]
-from cfnlint.config import ManualArgs  # type: ignore[import-untyped]
+from cfnlint import ManualArgs, lint_by_config  # type: ignore[import-untyped]
 
 from stacks import bundle
 from stacks.app import ROOT, FindingsError, new_app, synthesize
@@ -53,11 +52,10 @@ def main() -> int:
 
 def lint(templates: Sequence[Path], regions: Sequence[str]) -> list[str]:
     """What cfn-lint finds in the templates for these regions, a line each."""
-    config = ManualArgs(regions=list(regions), ignore_checks=_IGNORED)
+    config = ManualArgs(templates=[*map(str, templates)], regions=[*regions], ignore_checks=_IGNORED)
     return [
-        f"{template.name}: {match.rule.id} {match.message} at {'/'.join(map(str, match.path or []))}"
-        for template in templates
-        for match in lint_file(template, config=config)
+        f"{Path(match.filename).name}: {match.rule.id} {match.message} at {'/'.join(map(str, match.path or []))}"
+        for match in lint_by_config(config)
     ]
 
 

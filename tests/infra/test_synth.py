@@ -18,17 +18,13 @@ from stacks.synth import SETTINGS, lint
 from tests.infra.synthesized import Deployment
 
 
-def test_cfn_lint_finds_nothing_in_either_region(aws: Deployment) -> None:
-    assert len(aws.paths) == len(aws.templates) == 11
-    assert lint(aws.paths, aws.settings.regions) == []
-
-
-def test_cfn_lint_would_find_a_wrong_property(aws: Deployment, tmp_path: Path) -> None:
+def test_cfn_lint_finds_nothing_in_either_region_but_what_is_wrong(aws: Deployment, tmp_path: Path) -> None:
     template = json.loads(json.dumps(aws.templates["Hot-us-east-1"]))
     template["Resources"]["Cache"]["Properties"]["ConnectionType"] = "internet"
     path = tmp_path / "wrong.template.json"
     path.write_text(json.dumps(template), encoding="utf-8")
-    (finding,) = lint([path], ["us-east-1"])
+    assert len(aws.paths) == len(aws.templates) == 11
+    (finding,) = lint([*aws.paths, path], aws.settings.regions)
     assert finding.startswith("wrong.template.json: E3030 'internet' is not one of ['public', 'vpc']")
     assert finding.endswith("at Resources/Cache/Properties/ConnectionType")
 
