@@ -47,6 +47,7 @@ class FakeService:
     conversations: dict[str, Json] = field(default_factory=dict)
     messages: dict[str, Kept] = field(default_factory=dict)
     streams: dict[str, streams.Stream] = field(default_factory=dict)
+    homes: dict[str, str] = field(default_factory=dict)  # the conversation of each stream
 
     async def carry_out(self, request: Json) -> Json:
         """The fields of the `.ok` reply."""
@@ -66,7 +67,9 @@ class FakeService:
     async def _conversation_create(self, request: Json) -> Json:
         name = request["conversation"]
         known = name in self.conversations
+        now = "2026-11-29T12:00:00.000Z"
         fresh = {"id": name, "owner": "u", "metadata": request.get("metadata", {}), "title": request.get("title")}
+        fresh |= {"created_at": now, "active_at": now}
         self.conversations.setdefault(name, fresh)
         return {"conversation": self.conversations[name], **({"duplicate": True} if known else {})}
 
@@ -91,7 +94,7 @@ class FakeService:
         return {
             "conversation": request["conversation"],
             "leaf": leaf,
-            "live": self._live(),
+            "live": self._live(request["conversation"]),
             "lease_ms": self.lease_ms,
         }
 
@@ -100,14 +103,14 @@ class FakeService:
 
     def leaf(self, conversation: str) -> str | None:
         ids = [kept.message["id"] for kept in self.messages.values() if kept.message["conversation"] == conversation]
-        return max([*ids, *(told["stream"] for told in self._live())], default=None)
+        return max([*ids, *(told["stream"] for told in self._live(conversation))], default=None)
 
-    def _live(self) -> list[Json]:
+    def _live(self, conversation: str) -> list[Json]:
         return [
             {"stream": name, "epoch": stream.epoch, "offset": len(stream.log), "region": "local"}
             | {"parent": stream.facts.parent, "role": stream.facts.role}
             for name, stream in self.streams.items()
-            if not stream.settled
+            if not stream.settled and self.homes[name] == conversation
         ]
 
     # --- messages ------------------------------------------------------------------------------------------------
@@ -139,6 +142,7 @@ class FakeService:
 
     async def _message_list(self, request: Json) -> Json:
         found = {name: kept.message for name, kept in self.messages.items()}
+        found = {name: message for name, message in found.items() if message["conversation"] == request["conversation"]}
         if request.get("leaf") != "all":
             path, name = {}, request.get("leaf") or self.leaf(request["conversation"])
             if name in self.streams and name not in found:
@@ -181,6 +185,7 @@ class FakeService:
         stream.epoch, stream.writer = verdict.epoch, writer
         stream.log = stream.log if verdict.keep_log else []
         self.streams[name] = stream
+        self.homes[name] = request["conversation"]
         if fresh:
             opened = {"type": "stream.opened", "stream": name, "epoch": stream.epoch, "parent": stream.facts.parent}
             await self.tell(request["conversation"], opened | {"role": stream.facts.role, "region": "local"})

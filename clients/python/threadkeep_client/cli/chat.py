@@ -1,0 +1,152 @@
+"""`threadkeep chat`: write messages from a terminal, and see live what others answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import threading
+from typing import Final
+
+from threadkeep_client.cli.target import Target
+from threadkeep_client.cli.terminal import printable
+from threadkeep_client.client import Client
+from threadkeep_client.errors import ConflictError
+from threadkeep_client.ids import new_id
+from threadkeep_client.updates import Update
+from threadkeep_client.viewer import Viewer
+from threadkeep_client.wire import Message, text_of
+
+_ECHO_PAUSE_S: Final = 0.03
+_ECHO_CHARS: Final = 8
+
+
+async def chat(target: Target, conversation: str | None, *, echo: bool) -> int:
+    """Talk until the end of input."""
+    async with contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(target.client("chat"))
+        worker = await stack.enter_async_context(target.client("produce")) if echo else None
+        if conversation is None:
+            conversation = (await client.create_conversation(title="From the terminal"))["id"]
+        print(f"conversation {conversation} (end with Ctrl-D)")
+        viewer = await stack.enter_async_context(client.watch(conversation))
+        history = await client.history(conversation)
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        talk = Talk(client, worker, viewer)
+        for message in history:
+            talk.show_message(message)
+        showing = tasks.create_task(talk.show())
+        await talk.write()
+        showing.cancel()
+    return 0
+
+
+class Talk:
+    """One conversation at a terminal.
+
+    Args:
+        client: of the user.
+        worker: answers with an echo, if there is one.
+        viewer: of the conversation.
+    """
+
+    def __init__(self, client: Client, worker: Client | None, viewer: Viewer) -> None:
+        self._client = client
+        self._worker = worker
+        self._viewer = viewer
+        self._leaf: str | None = None
+        self._shown: set[str] = set()
+        self._live: set[str] = set()
+        self._quiet = asyncio.Condition()
+
+    async def write(self) -> None:
+        """Send every line of input, when nobody is answering."""
+        lines = _lines()
+        while True:
+            async with self._quiet:
+                await self._quiet.wait_for(lambda: not self._live)
+            print("you> ", end="", flush=True)
+            line = await lines.get()
+            if line is None:
+                print()
+                return
+            if line.strip():
+                await self._send(line)
+
+    async def _send(self, text: str) -> None:
+        name = new_id(after=self._leaf)
+        self._shown.add(name)  # its event may come before its reply
+        try:
+            await self._client.create_message(self._viewer.conversation, text, parent=self._leaf, message=name)
+        except ConflictError as error:
+            if error.reason != "stale_leaf":
+                raise
+            print("(the conversation has gone on meanwhile: read, then send again)")
+            return
+        self._leaf = name
+        if self._worker is not None:
+            await self._echo(self._worker, name, text)
+
+    async def _echo(self, worker: Client, parent: str, text: str) -> None:
+        answer = worker.produce(self._viewer.conversation, parent=parent, model="echo")
+        async with answer:
+            for start in range(0, len(text), _ECHO_CHARS):
+                await answer.text(text[start : start + _ECHO_CHARS])
+                await asyncio.sleep(_ECHO_PAUSE_S)
+        async with self._quiet:
+            await self._quiet.wait_for(lambda: answer.id in self._shown)
+
+    async def show(self) -> None:
+        """Print what comes."""
+        async for update in self._viewer:
+            async with self._quiet:
+                self._show(update)
+                self._quiet.notify_all()
+
+    def _show(self, update: Update) -> None:
+        match update.kind:
+            case "opened" if update.answer is not None:
+                self._live.add(update.id)
+                print(f"{update.answer.role}> ", end="", flush=True)
+            case "delta":
+                print(printable("".join(op[2] for op in update.ops if op[0] == "text")), end="", flush=True)
+            case "restarted":
+                print("\n(from the start) ", end="", flush=True)
+            case "settled" if update.message is not None:
+                self._end(update.id, "" if update.message["status"] == "complete" else update.message["status"])
+            case "created" if update.message is not None and update.id not in self._shown:
+                self.show_message(update.message)
+            case "lost":
+                self._end(update.id, "lost")
+
+    def show_message(self, message: Message) -> None:
+        """Print a message that came whole."""
+        print(f"{message['role']}> {printable(text_of(message['parts']))}")
+        self._mark(message["id"])
+
+    def _end(self, name: str, status: str) -> None:
+        print(f" ({status})" if status else "", flush=True)
+        self._live.discard(name)
+        self._mark(name)
+
+    def _mark(self, name: str) -> None:
+        self._shown.add(name)
+        self._leaf = max(name, self._leaf or name)
+
+
+def _lines() -> asyncio.Queue[str | None]:
+    """Lines of input as they are typed; None at the end.
+
+    Read by a thread that nobody waits for: a read from a terminal cannot be cancelled, and must not hold up the end.
+    """
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def read() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile: nobody asks any more
+            for line in sys.stdin:
+                loop.call_soon_threadsafe(lines.put_nowait, line.rstrip("\n"))
+            loop.call_soon_threadsafe(lines.put_nowait, None)
+
+    threading.Thread(target=read, daemon=True, name="threadkeep input").start()
+    return lines

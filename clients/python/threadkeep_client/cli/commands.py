@@ -1,0 +1,89 @@
+"""The commands and their arguments."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import Final
+
+from threadkeep_client.cli.chat import chat
+from threadkeep_client.cli.history import list_conversations, show_history
+from threadkeep_client.cli.replay import ReplaySettings, replay
+from threadkeep_client.cli.target import DEFAULT_SUB, DEFAULT_TENANT, LocalCloud, Target
+
+_SCOPES: Final = "chat produce"
+_CONCURRENCY_MAX: Final = 64
+
+
+def run(arguments: list[str] | None) -> int:
+    """Parse and run.
+
+    Raises:
+        CommandError: Something that was given is wrong.
+        ThreadkeepError: The deployment cannot be reached, or refuses.
+    """
+    options = _parser().parse_args(arguments)
+    if options.command == "token":
+        cloud = LocalCloud.find(Path.cwd())
+        print(cloud.mint(scope=options.scope, sub=options.sub, tenant=options.tenant, minutes=options.minutes))
+        return 0
+    target = Target.find(url=options.url, token=options.token, folder=Path.cwd())
+    match options.command:
+        case "chat":
+            return asyncio.run(chat(target, options.conversation, echo=options.echo))
+        case "history" if options.conversation is None:
+            return asyncio.run(list_conversations(target, as_json=options.json))
+        case "history":
+            return asyncio.run(show_history(target, options.conversation, leaf=options.leaf, as_json=options.json))
+        case _:
+            settings = ReplaySettings(
+                check=options.check, as_json=options.json, limit=options.limit, concurrency=options.concurrency
+            )
+            return asyncio.run(replay(target, options.file, settings))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="threadkeep", description="Talk to a Threadkeep deployment.")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    token = commands.add_parser("token", help="print a token of the local cloud")
+    token.add_argument("--sub", default=DEFAULT_SUB, help="the user (%(default)s)")
+    token.add_argument("--tenant", default=DEFAULT_TENANT, help="(%(default)s)")
+    token.add_argument("--scope", default=_SCOPES, help="space separated: chat, produce, admin (%(default)s)")
+    token.add_argument("--minutes", type=_at_least_one, default=60, help="how long it lives (%(default)s)")
+
+    where = argparse.ArgumentParser(add_help=False)
+    where.add_argument("--url", help="of the deployment (else THREADKEEP_URL, else the local cloud that is up)")
+    where.add_argument("--token", help="(else THREADKEEP_TOKEN, else minted by the local cloud)")
+
+    talk = commands.add_parser("chat", parents=[where], help="write messages, and see live what others answer")
+    talk.add_argument("conversation", nargs="?", help="its id; absent: a new one")
+    talk.add_argument("--echo", action="store_true", help="answer every message with itself, as a worker would")
+
+    show = commands.add_parser("history", parents=[where], help="print a conversation, or list them")
+    show.add_argument("conversation", nargs="?", help="its id; absent: list the conversations")
+    show.add_argument("--leaf", help="the branch that ends there; `all`: every branch (the present leaf)")
+    show.add_argument("--json", action="store_true", help="one JSON object a line")
+
+    again = commands.add_parser("replay", parents=[where], help="send a file of conversations; read back and compare")
+    again.add_argument("file", type=Path, help="JSON Lines: {title, messages: [{role, text, model?, alternates?}]}")
+    again.add_argument("--check", action="store_true", help="watch, read back, compare; exit 1 on any difference")
+    again.add_argument("--json", action="store_true", help="one line of JSON in place of the table")
+    again.add_argument("--limit", type=_at_least_one, help="only so many conversations")
+    again.add_argument("--concurrency", type=_concurrency, default=4, help="conversations at once (%(default)s)")
+    return parser
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+def _concurrency(text: str) -> int:
+    number = _at_least_one(text)
+    if number > _CONCURRENCY_MAX:
+        raise argparse.ArgumentTypeError(f"at most {_CONCURRENCY_MAX}")
+    return number

@@ -1,0 +1,15 @@
+"""Text as a terminal may show it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_KEPT: Final = "\n\t"
+_CONTROLS: Final = {
+    code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in _KEPT
+}
+
+
+def printable(text: str) -> str:
+    """The text without control characters: whoever wrote it must not steer the terminal of whoever reads it."""
+    return text.translate(_CONTROLS)
