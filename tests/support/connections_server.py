@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import boto3
@@ -100,14 +100,13 @@ def connections_server() -> Iterator[ConnectionsServer]:
             thread.join()
 
 
-def push_client(url: str, *, connections_max: int | None = None) -> ApiGatewayManagementApiClient:
-    """A client of it, with the timeouts and retries of the product."""
-    config = PUSH if connections_max is None else PUSH.merge(Config(max_pool_connections=connections_max))
+def push_client(url: str, **changes: Any) -> ApiGatewayManagementApiClient:
+    """A client of it, with the timeouts and retries of the product but for what is changed."""
     return boto3.client(
         "apigatewaymanagementapi",
         endpoint_url=url,
         region_name="us-east-1",
         aws_access_key_id="testing",
         aws_secret_access_key="testing",
-        config=config,
+        config=PUSH.merge(Config(**changes)),
     )
