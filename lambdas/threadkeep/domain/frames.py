@@ -25,14 +25,22 @@ def fit(message: Message, bytes_max: int = MESSAGE_BYTES_MAX) -> Raw:
 
 def fit_page(messages: Iterable[Message]) -> list[Raw]:
     """As many of the messages, from the first, as one frame takes; at least one."""
+    return _fill(fit(message) for message in messages)
+
+
+def fit_conversations(conversations: Iterable[Conversation]) -> list[Raw]:
+    """As many of the conversations, from the first, as one frame takes; at least one."""
+    return _fill(Raw(encode(conversation)) for conversation in conversations)
+
+
+def _fill(items: Iterable[Raw]) -> list[Raw]:
     page: list[Raw] = []
     room = MESSAGE_BYTES_MAX
-    for message in messages:
-        fitted = fit(message)
-        if page and len(bytes(fitted)) + 1 > room:
+    for item in items:
+        room -= len(bytes(item)) + 1
+        if page and room < 0:
             break
-        page.append(fitted)
-        room -= len(bytes(fitted)) + 1
+        page.append(item)
     return page
 
 

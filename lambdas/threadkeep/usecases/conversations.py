@@ -15,7 +15,7 @@ from threadkeep.domain.commands import (
     Unsubscribe,
     UpdateConversation,
 )
-from threadkeep.domain.errors import Refused, not_found
+from threadkeep.domain.errors import Refused, conflict, not_found
 from threadkeep.domain.model import Caller, Conversation
 from threadkeep.usecases.checks import check_metadata, mint_or_check
 from threadkeep.usecases.leaf import read_tip
@@ -26,8 +26,8 @@ from threadkeep.usecases.viewers import tell_all
 def create(services: Services, caller: Caller, command: CreateConversation) -> Reply:
     """Keep a new conversation of the caller's. Its own, repeated, comes back as it now stands."""
     now_ms = services.clock.now_ms()
-    check_metadata(command.metadata)
     identifier = mint_or_check(command.conversation, now_ms)
+    check_metadata(command.metadata)
     new = Conversation(
         id=identifier,
         owner=caller.user,
@@ -40,9 +40,11 @@ def create(services: Services, caller: Caller, command: CreateConversation) -> R
     existing = services.warm.create_conversation(caller.tenant, new)
     if existing is None:
         return {"conversation": new}
-    if not isinstance(existing, Conversation) or existing.owner != caller.user:
+    if not isinstance(existing, Conversation):
         raise not_found()
-    return {"conversation": existing, "duplicate": True}
+    if existing.owner != caller.user:
+        raise conflict("id_taken", "Another user's conversation goes by that id.") if caller.produces else not_found()
+    return {"conversation": _with_activity(services, caller, existing), "duplicate": True}
 
 
 def get(services: Services, caller: Caller, command: GetConversation) -> Reply:
@@ -65,8 +67,13 @@ def update(services: Services, caller: Caller, command: UpdateConversation) -> R
 
 def list_own(services: Services, caller: Caller, command: ListConversations) -> Reply:
     """The caller's conversations, newest activity first; as many as a frame takes."""
-    page = services.warm.list_conversations(caller.tenant, caller.user, limit=command.limit, cursor=command.cursor)
-    return {"items": list(page.conversations), "cursor": page.cursor}
+    limit = command.limit
+    while True:
+        page = services.warm.list_conversations(caller.tenant, caller.user, limit=limit, cursor=command.cursor)
+        fitted = frames.fit_conversations(page.conversations)
+        if len(fitted) == len(page.conversations):
+            return {"items": fitted, "cursor": page.cursor}
+        limit = len(fitted)  # asked again, since the store alone knows where a shorter page goes on
 
 
 def subscribe(services: Services, caller: Caller, command: Subscribe) -> Reply:

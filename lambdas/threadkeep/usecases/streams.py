@@ -11,7 +11,7 @@ from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream, Re
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
-from threadkeep.usecases.checks import check_metadata, check_order, mint_or_check
+from threadkeep.usecases.checks import check_metadata, mint_or_check
 from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.viewers import tell
@@ -19,9 +19,8 @@ from threadkeep.usecases.viewers import tell
 
 def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
     """Begin a message, go on with it, or take it over."""
+    stream = mint_or_check(command.message, services.clock.now_ms(), parent=command.parent)
     check_metadata(command.metadata)
-    stream = mint_or_check(command.message, services.clock.now_ms())
-    check_order(stream, command.parent)
     key = authorize(services, caller, command.conversation)
     stored = services.warm.read_message(key, stream)
     if stored is not None:
@@ -224,6 +223,8 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
     """The hot tier has lost the stream: its producer still holds the whole answer, and says all of it here."""
     if command.body is UNSET or command.role is UNSET:
         raise Refused("bad_request", "A `body` comes with `parent` and `role`, as the stream was opened.")
+    mint_or_check(command.stream, services.clock.now_ms(), parent=command.parent)
+    check_metadata(command.metadata)
     key = authorize(services, caller, command.conversation)
     facts = streams.Facts(
         parent=command.parent,
@@ -231,8 +232,6 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
         model=None if command.model is UNSET else command.model,
         metadata=command.metadata,
     )
-    check_order(command.stream, command.parent)
-    check_metadata(command.metadata)
     message = _settled_message(
         key, command.stream, facts=facts, seal=seal, parts=tuple(command.body), metadata=facts.metadata
     )

@@ -1,0 +1,208 @@
+"""The whole service in memory: every request goes through the real handler of its bulkhead, as the gateway calls it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from tests.support.hot import SetClock
+from threadkeep import container
+from threadkeep.domain import ids
+from threadkeep.domain.bounds import FRAME_BYTES_MAX
+from threadkeep.domain.model import ConversationKey
+from threadkeep.schema import ROUTES
+from threadkeep.stores.hot_memory import HotMemory
+from threadkeep.stores.push_memory import PushMemory
+from threadkeep.stores.warm_memory import WarmMemory
+from threadkeep.usecases.services import Services
+
+Frame = dict[str, Any]
+
+REGION: Final = "eu-central-1"
+START_MS: Final = 1_800_000_000_000
+FAR_S: Final = 4_000_000_000
+"""An expiry that no test reaches, in seconds as tokens have it."""
+BULKHEADS: Final = {action: bulkhead for bulkhead, actions in ROUTES.items() for action in actions}
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """A connection, and whom the authorizer vouched for on it."""
+
+    connection: str
+    user: str = "ann"
+    tenant: str = "acme"
+    scope: str = "chat"
+    expires_s: int = FAR_S
+
+    def vouched(self) -> dict[str, Any]:
+        """The authorizer's context, as it arrives: strings, and a number of the gateway's own."""
+        return {
+            "tenant": self.tenant,
+            "sub": self.user,
+            "scope": self.scope,
+            "exp": str(self.expires_s),
+            "principalId": self.user,
+            "integrationLatency": 3,
+        }
+
+
+class LambdaContext:
+    """What a handler is given beside its event."""
+
+    function_name = "threadkeep-test"
+    memory_limit_in_mb = 512
+    invoked_function_arn = "arn:aws:lambda:eu-central-1:000000000000:function:threadkeep-test"
+    aws_request_id = "00000000-0000-4000-8000-000000000000"
+
+
+PHONE: Final = Device(connection="phone=")
+LAPTOP: Final = Device(connection="laptop=")
+WORKER: Final = Device(connection="worker=", user="responder", scope="produce")
+"""A server: it produces for every user of the tenant."""
+
+
+class House:
+    """Stores in memory, a clock that tests set, and the handlers in front.
+
+    Every reply and every frame pushed is held to the bound of a frame; an ``internal`` is a failure of the test,
+    unless it asks for it by `post`.
+    """
+
+    def __init__(self) -> None:
+        self.clock = SetClock(START_MS)
+        self.hot = HotMemory(self.clock, region=REGION)
+        self.warm = WarmMemory()
+        self.push = PushMemory()
+        self.services = Services(hot=self.hot, warm=self.warm, push=self.push, clock=self.clock, region=REGION)
+
+    # --- as a client --------------------------------------------------------------------------------------------
+
+    def say(self, device: Device, action: str, **fields: Any) -> Frame:
+        """Send a request over the device's connection; the reply."""
+        reply = self.post(device, json.dumps({"action": action, "ref": "r", **fields}, ensure_ascii=False))
+        assert reply["ref"] == "r"
+        assert reply["type"] in {f"{action}.ok", "error"}
+        assert reply.get("code") != "internal", reply
+        return reply
+
+    def ok(self, device: Device, action: str, **fields: Any) -> Frame:
+        """Send a request that must succeed; the reply."""
+        reply = self.say(device, action, **fields)
+        assert reply["type"] == f"{action}.ok", reply
+        return reply
+
+    def post(self, device: Device, body: str, *, route: str | None = None, **context: Any) -> Frame:
+        """Send any text; the reply. ``context`` replaces what the gateway says of it (``authorizer``, …)."""
+        answer = self.invoke(message_event(device, body, route=route, **context))
+        assert answer["statusCode"] == 200
+        frame = answer["body"]
+        assert len(frame.encode()) <= FRAME_BYTES_MAX
+        reply: Frame = json.loads(frame)
+        return reply
+
+    def invoke(self, event: dict[str, Any]) -> dict[str, Any]:
+        """Call the handler that the event's route leads to, as Lambda does."""
+        bulkhead = BULKHEADS.get(event["requestContext"]["routeKey"], "connection")
+        handler = importlib.import_module(f"handlers.{bulkhead}").handler
+        answer: dict[str, Any] = handler(json.loads(json.dumps(event)), LambdaContext())
+        return answer
+
+    def frames(self, device: Device) -> list[Frame]:
+        """The events that the device was sent, in order."""
+        sent = self.push.frames_of(device.connection)
+        assert all(len(frame) <= FRAME_BYTES_MAX for frame in sent)
+        return [json.loads(frame) for frame in sent]
+
+    # --- the usual beginnings -----------------------------------------------------------------------------------
+
+    def new_id(self) -> str:
+        """An id greater than all before: a millisecond passes."""
+        self.clock.ms += 1
+        return ids.mint(self.clock.ms)
+
+    def conversation(self, owner: Device = PHONE, **fields: Any) -> str:
+        """A new conversation; its id."""
+        identifier: str = self.ok(owner, "conversation.create", conversation=self.new_id(), **fields)["conversation"][
+            "id"
+        ]
+        return identifier
+
+    def message(self, conversation: str, parent: str | None = None, text: str = "hello", **fields: Any) -> str:
+        """A message under that parent, by the owner's phone unless ``by`` another; its id."""
+        said = {"message": self.new_id(), "parent": parent, "role": "user", "parts": [text_part(text)]} | fields
+        by = said.pop("by", PHONE)
+        identifier: str = self.ok(by, "message.create", conversation=conversation, **said)["message"]["id"]
+        return identifier
+
+    def key(self, conversation: str, tenant: str = "acme") -> ConversationKey:
+        """The conversation's key in the stores."""
+        return ConversationKey(tenant, conversation)
+
+
+def message_event(device: Device, body: str, *, route: str | None = None, **context: Any) -> dict[str, Any]:
+    """A message as the gateway hands it over; its route is the body's action where there is such a route."""
+    if route is None:
+        try:
+            action = json.loads(body)["action"]
+        except (ValueError, TypeError, KeyError):
+            action = None
+        route = action if isinstance(action, str) and action in BULKHEADS else "$default"
+    request = _context(device, route, "MESSAGE") | {"messageId": "bWVzc2FnZQ=="} | context
+    return {"requestContext": request, "body": body, "isBase64Encoded": False}
+
+
+def connect_event(device: Device, *, headers: dict[str, str] | None = None, **context: Any) -> dict[str, Any]:
+    """A handshake that the authorizer has let through."""
+    request = _context(device, "$connect", "CONNECT") | context
+    return {"headers": headers or {}, "requestContext": request, "isBase64Encoded": False}
+
+
+def disconnect_event(device: Device) -> dict[str, Any]:
+    """The end of a connection."""
+    return {"headers": {}, "requestContext": _context(device, "$disconnect", "DISCONNECT"), "isBase64Encoded": False}
+
+
+def _context(device: Device, route: str, kind: str) -> dict[str, Any]:
+    return {
+        "routeKey": route,
+        "eventType": kind,
+        "messageDirection": "IN",
+        "stage": "test",
+        "requestId": "cmVxdWVzdA==",
+        "extendedRequestId": "cmVxdWVzdA==",
+        "connectedAt": START_MS,
+        "requestTimeEpoch": START_MS,
+        "domainName": "example.execute-api.eu-central-1.amazonaws.com",
+        "apiId": "example",
+        "identity": {"sourceIp": "127.0.0.1"},
+        "connectionId": device.connection,
+        "authorizer": device.vouched(),
+    }
+
+
+def text_part(text: str) -> dict[str, str]:
+    """A part of text."""
+    return {"type": "text", "text": text}
+
+
+@contextmanager
+def serving(house: House) -> Iterator[House]:
+    """The handlers serve from this house meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(container, "services", lambda: house.services)
+        patch.setenv("POWERTOOLS_SERVICE_NAME", "threadkeep-test")
+        patch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Threadkeep")
+        yield house
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """A new house, served."""
+    with serving(House()) as served:
+        yield served
