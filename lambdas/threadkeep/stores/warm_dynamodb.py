@@ -17,8 +17,6 @@ from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
 from threadkeep.ports import BodyStore, ConversationPage, Gone, MessagePage
 from threadkeep.schema import (
-    OWNER_INDEX,
-    OWNER_KEY,
     OWNER_SORT,
     PARTITION_KEY,
     SORT_GONE,
@@ -29,16 +27,12 @@ from threadkeep.schema import (
 )
 from threadkeep.stores import table_keys, warm_items
 from threadkeep.stores.aws_faults import code_of, warm_unavailable
-from threadkeep.stores.batch_get import batch_get
-from threadkeep.stores.list_cursor import ListCursor
+from threadkeep.stores.owner_list import OwnerList
 from threadkeep.stores.packing import pack
 from threadkeep.stores.warm_items import Item, primary_key, text
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-LIST_ROUNDS_MAX: Final = 5
-"""Queries for one page of conversations: entries that stand for nothing (any more) are skipped only so long."""
 
 _NOT_THERE: Final = f"attribute_not_exists({PARTITION_KEY})"
 _THERE: Final = f"attribute_exists({PARTITION_KEY})"
@@ -65,7 +59,7 @@ class WarmDynamoDB:
         self._client = client
         self._table = table
         self._bodies = bodies
-        self._sleep = sleep
+        self._owner_list = OwnerList(client, table, sleep)
 
     # --- conversations ----------------------------------------------------------------------------------------
 
@@ -131,55 +125,8 @@ class WarmDynamoDB:
 
     @warm_unavailable()
     def list_conversations(self, tenant: str, owner: str, *, limit: int, cursor: str | None) -> ConversationPage:
-        """See `WarmStore`. The index names them, the heads tell of them; the cursor is the last place looked at."""
-        place = None if cursor is None else ListCursor.from_text(cursor)
-        found: list[Conversation] = []
-        for _ in range(LIST_ROUNDS_MAX):
-            # One more than wanted shows whether the list goes on.
-            entries, more = self._query_owner(tenant, owner, place, limit + 1 - len(found))
-            wanted = entries[: limit - len(found)]
-            found += self._visible(tenant, owner, wanted)
-            place = wanted[-1] if wanted else place
-            if not more and len(wanted) == len(entries):
-                return ConversationPage(tuple(found), None)
-            if len(found) == limit:
-                break
-        return ConversationPage(tuple(found), None if place is None else place.to_text())
-
-    def _query_owner(
-        self, tenant: str, owner: str, place: ListCursor | None, limit: int
-    ) -> tuple[list[ListCursor], bool]:
-        owner_key = text(table_keys.owner(tenant, owner))
-        start: dict[str, Any] = {}
-        if place is not None:
-            key = primary_key(ConversationKey(tenant, place.conversation), SORT_PULSE)
-            start["ExclusiveStartKey"] = key | {OWNER_KEY: owner_key, OWNER_SORT: text(place.active_at)}
-        answer = self._client.query(
-            TableName=self._table,
-            IndexName=OWNER_INDEX,
-            ScanIndexForward=False,
-            Limit=limit,
-            KeyConditionExpression="#owner = :owner",
-            ExpressionAttributeNames={"#owner": OWNER_KEY},
-            ExpressionAttributeValues={":owner": owner_key},
-            **start,
-        )
-        entries = [
-            ListCursor(item[OWNER_SORT]["S"], table_keys.conversation_of(item[PARTITION_KEY]["S"]))
-            for item in answer["Items"]
-        ]
-        return entries, "LastEvaluatedKey" in answer
-
-    def _visible(self, tenant: str, owner: str, entries: list[ListCursor]) -> Iterator[Conversation]:
-        keys = [ConversationKey(tenant, entry.conversation) for entry in entries]
-        wanted = [primary_key(key, sort_key) for key in keys for sort_key in (SORT_GONE, SORT_HEAD)]
-        items = batch_get(self._client, self._table, wanted, self._sleep)
-        for key, entry in zip(keys, entries, strict=True):
-            partition = table_keys.partition(key)
-            head = items.get((partition, SORT_HEAD))
-            # A pulse without a head, or with another's, is what an attempt to create left behind.
-            if head is not None and head["owner"]["S"] == owner and (partition, SORT_GONE) not in items:
-                yield warm_items.conversation_from(head, entry.active_at)
+        """See `WarmStore`."""
+        return self._owner_list.read(tenant, owner, limit=limit, cursor=cursor)
 
     @warm_unavailable()
     def touch(self, key: ConversationKey, *, now_ms: int) -> None:

@@ -24,8 +24,9 @@ from threadkeep.schema import SORT_GONE, SORT_HEAD, SORT_PULSE
 from threadkeep.stores import table_keys
 from threadkeep.stores.aws_config import STORE
 from threadkeep.stores.bodies_memory import BodiesMemory
+from threadkeep.stores.owner_list import LIST_ROUNDS_MAX
 from threadkeep.stores.packing import Unreadable
-from threadkeep.stores.warm_dynamodb import LIST_ROUNDS_MAX, WarmDynamoDB
+from threadkeep.stores.warm_dynamodb import WarmDynamoDB
 from threadkeep.stores.warm_items import CALL_IDS_BYTES_MAX, primary_key
 
 if TYPE_CHECKING:
