@@ -7,11 +7,13 @@ that one of them lacks is an error where it is missing, not a ``None`` that trav
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 _PREFIX: Final = "THREADKEEP_"
+_NESTED: Final = ("hot", "model")
 
 
 class ConfigError(ValueError):
@@ -32,6 +34,36 @@ class HotConfig(msgspec.Struct, frozen=True, kw_only=True):
     cache: str = ""
 
 
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Which model answers, for the responder alone.
+
+    Attributes:
+        kind: ``recorded`` replays answers that were recorded (no model, no network), ``openai`` asks any endpoint that
+            serves OpenAI's chat completions (vLLM, Ollama and others do), ``bedrock`` asks Amazon Bedrock.
+        name: the model's, as the provider knows it (on Bedrock a model's or an inference profile's id); recorded in
+            every message. Not needed with ``recorded``.
+        base_url: of the ``openai`` endpoint, up to where ``/chat/completions`` follows, e.g. ``https://host/v1``.
+        api_key_secret: name of the Secrets Manager secret whose text is the ``openai`` endpoint's key; empty: none.
+        system: what the model is told before everything else; empty: nothing but the conversation's own.
+        context_messages_max, context_tokens_max: how much of the conversation it reads before it answers.
+    """
+
+    kind: Literal["recorded", "openai", "bedrock"] = "recorded"
+    name: str = ""
+    base_url: str = ""
+    api_key_secret: str = ""
+    system: str = ""
+    context_messages_max: Annotated[int, Meta(ge=1, le=1_000)] = 200
+    context_tokens_max: Annotated[int, Meta(ge=1)] = 32_000
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked."""
+        if self.kind != "recorded" and not self.name:
+            raise ValueError(f"a model of kind {self.kind} needs a name")
+        if self.kind == "openai" and not self.base_url:
+            raise ValueError("a model of kind openai needs a base_url")
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The environment of one function.
 
@@ -42,6 +74,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         bucket: name of this region's cold bucket; empty likewise.
         connections_url: base of ``@connections``, e.g. ``https://{api}.execute-api.{region}.amazonaws.com/{stage}``.
         hot: where Valkey stands; None for a function that has no use of it.
+        model: which model answers; None for every function but the responder.
+        responder_function: name of the function that answers; empty where none does, or nobody here starts it.
+        produce_function: name of the function by which the responder writes, where it stands too far from Valkey to
+            write itself; empty otherwise.
         jwks_url, jwt_issuer, jwt_audience: what the authorizer checks tokens against.
         allowed_origins: compared whole with ``Origin``; empty allows none (servers send no ``Origin``).
         query_token: whether ``?token=`` is taken on ``$connect`` (the local target only).
@@ -53,6 +89,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     bucket: str = ""
     connections_url: str = ""
     hot: HotConfig | None = None
+    model: ModelConfig | None = None
+    responder_function: str = ""
+    produce_function: str = ""
     jwks_url: str = ""
     jwt_issuer: str = ""
     jwt_audience: str = ""
@@ -62,11 +101,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def to_environment(self) -> dict[str, str]:
         """One variable a setting, ``THREADKEEP_<NAME>``; strings as they are (they may hold deploy-time tokens).
 
-        ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``allowed_origins`` a list separated by spaces.
+        ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``model`` likewise, ``allowed_origins`` a list separated by spaces.
         """
-        values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "hot"}
-        if self.hot is not None:
-            values |= {f"hot_{name}": getattr(self.hot, name) for name in self.hot.__struct_fields__}
+        values = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _NESTED}
+        for group in _NESTED:
+            nested = getattr(self, group)
+            if nested is not None:
+                values |= {f"{group}_{name}": getattr(nested, name) for name in nested.__struct_fields__}
         return {_PREFIX + name.upper(): _text(value) for name, value in values.items() if value not in ("", ())}
 
     @classmethod
@@ -79,10 +120,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         own = {
             key.removeprefix(_PREFIX).lower(): value for key, value in environment.items() if key.startswith(_PREFIX)
         }
-        hot = {key.removeprefix("hot_"): own.pop(key) for key in list(own) if key.startswith("hot_")}
-        fields: dict[str, Any] = dict(own)
-        if hot:
-            fields["hot"] = hot
+        nested: dict[str, dict[str, str]] = {group: {} for group in _NESTED}
+        for group, values in nested.items():
+            for key in [key for key in own if key.startswith(f"{group}_")]:
+                values[key.removeprefix(f"{group}_")] = own.pop(key)
+        fields: dict[str, Any] = own | {group: values for group, values in nested.items() if values}
         if "allowed_origins" in own:
             fields["allowed_origins"] = own["allowed_origins"].split()
         try:

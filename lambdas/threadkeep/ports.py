@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from threadkeep.domain.commands import Id
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Conversation, ConversationKey, LiveStream, StoredMessage
 from threadkeep.domain.streams import (
@@ -181,6 +182,36 @@ class Push(Protocol):
 
     def send(self, connections: Sequence[str], frame: bytes) -> tuple[str, ...]:
         """Send to all within `FAN_OUT_WAIT_MS`; returns the connections that are gone for good. Never raises."""
+        ...
+
+
+class AnswerRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="internal", tag="threadkeep.answer"):
+    """An answer that is wanted; also the event that the responder's function is invoked with.
+
+    Attributes:
+        user: who asked; the answer is written as their own.
+        parent: the message to be answered.
+        reply: the answer's id, minted by who asked.
+        fork: the parent is not the conversation's present leaf, and a branch is meant.
+    """
+
+    tenant: Annotated[str, Meta(min_length=1)]
+    user: Annotated[str, Meta(min_length=1)]
+    conversation: Id
+    parent: Id
+    reply: Id
+    fork: bool = False
+
+
+class Responder(Protocol):
+    """What calls a model and streams its answer into the conversation."""
+
+    def start(self, request: AnswerRequest) -> None:
+        """Have it answered; returns once that is taken on. Started twice, it is answered once.
+
+        Raises:
+            TierUnavailable: it could not be taken on.
+        """
         ...
 
 
