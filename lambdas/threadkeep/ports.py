@@ -161,7 +161,10 @@ class WarmStore(Protocol):
     def read_messages(
         self, key: ConversationKey, *, before: str | None = None, after: str | None = None, limit: int
     ) -> MessagePage:
-        """Messages of every branch with ids between the two bounds (both exclusive), newest first."""
+        """Messages of every branch with ids between the two bounds (both exclusive), newest first.
+
+        One that no frame could carry comes without its parts: a page must not unpack megabytes to leave them out.
+        """
         ...
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 from threadkeep.domain.errors import Refused
 from threadkeep.domain.model import Caller
 
-PRINCIPAL_CHARS_MAX: Final = 256
+PRINCIPAL_BYTES_MAX: Final = 256
+"""In UTF-8; percent-encoded three times that, and both names in one key must stay under DynamoDB's 2,048 bytes."""
 PROTOCOL: Final = "threadkeep.v1"
 
 
@@ -37,7 +38,7 @@ def read_caller(event: dict[str, Any]) -> Caller:
 
 def is_principal(value: object) -> bool:
     """Whether it can name a tenant or a user."""
-    return isinstance(value, str) and 0 < len(value) <= PRINCIPAL_CHARS_MAX
+    return isinstance(value, str) and 0 < len(value.encode()) <= PRINCIPAL_BYTES_MAX
 
 
 def read_headers(event: dict[str, Any]) -> dict[str, str]:
