@@ -140,6 +140,13 @@ class House:
         identifier: str = self.ok(by, "message.create", conversation=conversation, **said)["message"]["id"]
         return identifier
 
+    def stream(self, conversation: str, parent: str | None = None, **fields: Any) -> Frame:
+        """A new live stream under that parent, by the worker; its place: conversation, stream, epoch, offset."""
+        said = {"message": self.new_id(), "parent": parent, "role": "assistant", "producer": "run-1"} | fields
+        by = said.pop("by", WORKER)
+        opened = self.ok(by, "stream.open", conversation=conversation, **said)
+        return {"conversation": conversation} | {name: opened[name] for name in ("stream", "epoch", "offset")}
+
     def key(self, conversation: str, tenant: str = "acme") -> ConversationKey:
         """The conversation's key in the stores."""
         return ConversationKey(tenant, conversation)

@@ -21,12 +21,15 @@ class Tip(msgspec.Struct, frozen=True):
         return max((*(stream.stream for stream in self.live), *([self.settled] if self.settled else ())), default=None)
 
     @property
-    def path_end(self) -> str | None:
-        """The newest settled message on the way to the leaf."""
-        by_id = {stream.stream: stream for stream in self.live}
-        leaf = self.leaf
-        while leaf in by_id:
-            leaf = by_id[leaf].parent
+    def parents(self) -> dict[str, str | None]:
+        """The live streams, each with its parent."""
+        return {stream.stream: stream.parent for stream in self.live}
+
+    def path_end(self, leaf: str | None) -> str | None:
+        """The newest settled message on the way to that leaf."""
+        parents = self.parents
+        while leaf in parents:
+            leaf = parents[leaf]
         return leaf
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from msgspec import UNSET
 
@@ -25,18 +26,23 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     _check_scope(caller, command)
     key = authorize(services, caller, command.conversation)
     tip = read_tip(services, key)
-    if message.id == tip.settled or message.parent != tip.leaf:
-        # An id that exists is judged before everything else. The plain case is spared this read: its put tells.
+    existing = None
+    if not message.parent == tip.settled == tip.leaf:  # the plain case is spared the read: its put tells
+        # An id that exists is judged before everything else.
         existing = services.warm.read_message(key, message.id)
-        if existing is not None:
-            return _repeated(message, existing.message)
-        _judge_parent(services, key, command, message, tip)
-    existing = services.warm.put_message(caller.tenant, StoredMessage(message))
-    if existing is not None:
-        return _repeated(message, existing.message)
+        if existing is None:
+            _judge_parent(services, key, command, message, tip)
+    # Before the put: should either fail, the repeated request does both.
     services.warm.touch(key, now_ms=now_ms)
-    tell_all(services, key, frames.message_created(message))
-    return {"message": frames.fit(message)}
+    existing = existing or services.warm.put_message(caller.tenant, StoredMessage(message))
+    if existing is None:
+        tell_all(services, key, frames.message_created(message))
+        return {"message": frames.fit(message)}
+    if not same_content(message, existing.message):
+        raise conflict("id_taken", "Another message goes by that id; mint a new one.")
+    # Told again: the first run may have died before it was.
+    tell_all(services, key, frames.message_created(existing.message))
+    return {"message": frames.fit(existing.message), "duplicate": True}
 
 
 def list_path(services: Services, caller: Caller, command: ListMessages) -> Reply:
@@ -54,16 +60,23 @@ def list_path(services: Services, caller: Caller, command: ListMessages) -> Repl
         fitted = frames.fit_page(found)
         more = page.more or len(fitted) < len(found)
         return {"messages": fitted, "cursor": found[len(fitted) - 1].id if fitted and more else None, "tier": "warm"}
-    start = command.cursor or command.leaf or read_tip(services, key).path_end
-    walk = _walk(services, key, start, command)
-    found = [message for message, _ in zip(walk, range(command.limit), strict=False)]
-    if not found and command.leaf is not None and command.leaf == start and command.before is None:
-        raise not_found()
+    walk = _walk(services, key, command.cursor or _path_end(services, key, command.leaf), command)
+    found = list(islice(walk, command.limit))
     fitted = frames.fit_page(found)
     following = found[len(fitted) - 1].parent if fitted else None
     if command.after is not None and following is not None and following <= command.after:
         following = None
     return {"messages": fitted, "cursor": following, "tier": "warm"}
+
+
+def _path_end(services: Services, key: ConversationKey, leaf: str | None) -> str | None:
+    """The newest settled message of the path to that leaf, or to the present one."""
+    if leaf is not None and services.warm.has_message(key, leaf):
+        return leaf
+    tip = read_tip(services, key)
+    if leaf is not None and leaf not in tip.parents:
+        raise not_found()
+    return tip.path_end(leaf or tip.leaf)
 
 
 def _walk(services: Services, key: ConversationKey, start: str | None, command: ListMessages) -> Iterator[Message]:
@@ -110,22 +123,14 @@ def _check_scope(caller: Caller, command: CreateMessage) -> None:
 
 
 def _judge_parent(services: Services, key: ConversationKey, command: CreateMessage, message: Message, tip: Tip) -> None:
-    live = {stream.stream for stream in tip.live}
-    if message.id in live:
+    if message.id in tip.parents:
         raise conflict("id_taken", "A stream goes by that id; mint another.")
     if command.parent != tip.leaf and not command.fork:
         raise conflict("stale_leaf", "The conversation has gone on; read on from `leaf`, or fork.", leaf=tip.leaf)
-    if command.parent in live:
+    if command.parent in tip.parents:
         raise conflict("parent_open", "The parent is still being written; send when it has settled.")
     if command.parent is not None and not services.warm.has_message(key, command.parent):
         raise conflict("parent_missing", "The parent is not here (yet); send again in a moment.")
-
-
-def _repeated(message: Message, existing: Message) -> Reply:
-    """A repeated request gets the message as it stands; other content under its id is refused."""
-    if not same_content(message, existing):
-        raise conflict("id_taken", "Another message goes by that id; mint a new one.")
-    return {"message": frames.fit(existing), "duplicate": True}
 
 
 def same_content(one: Message, other: Message) -> bool:
