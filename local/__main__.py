@@ -10,6 +10,7 @@ from typing import Final
 
 from rich.console import Console
 
+from local import demo
 from local.cloud import FOLDER, Cloud, only_one
 from local.errors import LocalCloudError
 from local.interrupts import Interrupted, interruptible
@@ -95,10 +96,11 @@ def _demo(cloud: Cloud, steps: Steps) -> int:
     state = cloud.state
     if state is not None:
         print("The demo goes through the local cloud that is up, and leaves it so (`make down` stops it).")
-        return 0
+        return demo.report(demo.play(cloud, state, steps.console), steps.console)
     _clear(cloud, steps)
     with cloud as state:
-        return 0
+        tally = demo.play(cloud, state, steps.console)
+    return demo.report(tally, steps.console)
 
 
 def _clear(cloud: Cloud, steps: Steps) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 from collections.abc import Iterator
@@ -56,3 +57,25 @@ def shielded() -> Iterator[None]:
             signal.signal(number, handler)
         if heard:
             signal.raise_signal(heard[0])
+
+
+@contextmanager
+def awaitable() -> Iterator[asyncio.Future[Interrupted]]:
+    """Within an event loop: a future that the first of `SIGNALS` sets, in place of an exception at any instruction."""
+    loop = asyncio.get_running_loop()
+    heard: asyncio.Future[Interrupted] = loop.create_future()
+
+    def hear(number: int) -> None:
+        if not heard.done():
+            heard.set_result(Interrupted(number))
+
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        loop.add_signal_handler(number, hear, number)
+    try:
+        yield heard
+    finally:
+        for number, handler in previous.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+        heard.cancel()

@@ -76,7 +76,8 @@ class ProcessGroup:
         """Whether the leader runs, and is the one that was started."""
         if self._process is not None:
             return self._process.poll() is None
-        return any(member.pid == self.record.pid for member in self.members())
+        leader = _running(self.record.pid)
+        return leader is not None and self._is_recorded(leader)
 
     def members(self) -> list[psutil.Process]:
         """Its running processes: those of its session, if it is still the one recorded.

@@ -1,0 +1,154 @@
+"""The demo: real conversations through the deployed WebSocket API, every code point compared."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import statistics
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from rich.console import Console
+from rich.markup import escape
+
+from local.chats import DEMO_FILE, Chat, read_chats
+from local.cloud import Cloud
+from local.dialogue import Cut, Dialogue, Tally
+from local.errors import LocalCloudError
+from local.interrupts import awaitable
+from local.keys import SigningKey
+from local.progress import Bars
+from local.state import CloudState
+from threadkeep_client.client import Client
+from threadkeep_client.errors import ThreadkeepError
+
+_AT_ONCE: Final = 3
+"""Conversations at one time: the emulator runs the calls of one function one after the other."""
+_DEMO_S: Final = 240.0
+_LOOK_EVERY_S: Final = 0.2
+_DEATH_S: Final = 0.5
+"""After so long a killed program counts as dead."""
+_CLOSING_S: Final = 5.0
+_SHOWN_MAX: Final = 20
+_CUTS: Final[tuple[Cut, ...]] = ("watcher", "producer")
+
+
+def play(cloud: Cloud, state: CloudState, console: Console) -> Tally:
+    """Play the recorded conversations through a deployed cloud.
+
+    Raises:
+        LocalCloudError: part of the cloud died, or the deployment refused something.
+        Interrupted: by a signal.
+    """
+    tally = Tally()
+    # The longest first: it decides when all are done.
+    chats = sorted(read_chats(DEMO_FILE), key=lambda chat: -sum(len(turn.text) for turn in chat.messages))
+    with Bars(console, [(chat.title, chat.message_count) for chat in chats]) as bars:
+        dialogues = _dialogues(chats, state.signing_key(cloud.folder), state.url, tally, bars)
+        asyncio.run(_play(dialogues, cloud))
+    return tally
+
+
+def report(tally: Tally, console: Console) -> int:
+    """Print what was found, one quantity a line.
+
+    Returns:
+        The exit code: 0 if everything came back as it was sent, else 1.
+    """
+    first_delta = f"{statistics.median(tally.first_delta_s) * 1000:.0f} ms (median)" if tally.first_delta_s else "never"
+    quantities = {
+        "conversations": f"{tally.conversations}",
+        "messages": f"{tally.messages}",
+        "pieces": f"{tally.pieces}",
+        "frames": f"{tally.frames}",
+        "sockets cut and resumed": f"{tally.reconnects}",
+        "time to first delta": first_delta,
+        "differences": f"{len(tally.differences)}",
+    }
+    console.print()
+    for name, quantity in quantities.items():
+        console.print(f"{name}: [bold]{quantity}[/]", highlight=False)
+    for difference in tally.differences[:_SHOWN_MAX]:
+        console.print(f"[red]{escape(difference)}[/]", highlight=False)
+    return 1 if tally.differences else 0
+
+
+def _dialogues(chats: Sequence[Chat], key: SigningKey, url: str, tally: Tally, bars: Bars) -> list[Dialogue]:
+    """A dialogue a conversation; in the two with the longest first answers a socket is cut."""
+
+    def connect(scope: str) -> Client:
+        return Client(url, lambda: key.mint_token(sub="ada", tenant="demo", scope=[scope]))
+
+    longest = sorted(range(len(chats)), key=lambda index: -len(chats[index].messages[1].text))
+    cuts = dict(zip(longest, _CUTS, strict=False))
+    return [
+        Dialogue(chat, connect=connect, tally=tally, cut=cuts.get(index), advance=partial(bars.advance, index))
+        for index, chat in enumerate(chats)
+    ]
+
+
+async def _play(dialogues: Sequence[Dialogue], cloud: Cloud) -> None:
+    """Play until all is said, something of the cloud dies, a signal comes, or it takes too long."""
+    playing = asyncio.create_task(_play_all(dialogues))
+    guarding = asyncio.create_task(_guard(cloud))
+    with awaitable() as interrupted:
+        ends: set[asyncio.Future[Any]] = {playing, guarding, interrupted}
+        try:
+            await asyncio.wait(ends, timeout=_DEMO_S, return_when=asyncio.FIRST_COMPLETED)
+            if interrupted.done():
+                raise interrupted.result()
+            if guarding.done():
+                guarding.result()
+            if not playing.done():
+                raise LocalCloudError(f"the demo is not done after {_DEMO_S:.0f} s")
+            await _told_of(playing, cloud)
+        finally:
+            await _end(dialogues, playing, guarding)
+
+
+async def _play_all(dialogues: Sequence[Dialogue]) -> None:
+    free = asyncio.Semaphore(_AT_ONCE)
+
+    async def play(dialogue: Dialogue) -> None:
+        async with free:
+            await dialogue.play()
+
+    async with asyncio.TaskGroup() as tasks:
+        for dialogue in dialogues:
+            tasks.create_task(play(dialogue))
+
+
+async def _guard(cloud: Cloud) -> None:
+    while True:
+        cloud.require_alive()
+        await asyncio.sleep(_LOOK_EVERY_S)
+
+
+async def _told_of(playing: asyncio.Task[None], cloud: Cloud) -> None:
+    """Pass on why the playing failed: by the cloud's death if it is dead."""
+    try:
+        playing.result()
+    except* ThreadkeepError as errors:
+        await asyncio.sleep(_DEATH_S)
+        cloud.require_alive()
+        first = _leaves(errors)[0]
+        raise LocalCloudError(f"the deployment failed the demo: {first}. Logs: {cloud.folder / 'logs'}") from first
+
+
+async def _end(dialogues: Sequence[Dialogue], *tasks: asyncio.Task[None]) -> None:
+    """End what still runs. Connections first: then nobody waits for replies that will not come."""
+    closing = [client.connection.close() for dialogue in dialogues for client in dialogue.clients]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_CLOSING_S):
+            await asyncio.gather(*closing, return_exceptions=True)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _leaves(errors: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in errors.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
