@@ -19,22 +19,12 @@ class StateStack(cdk.Stack):
     """Table, indexes and stream. What can never be changed later is fixed here, from the first deploy.
 
     The stream's view cannot change once there are two replicas; a global table's recovery, protection and key are
-    not synchronized between its replicas, so each replica is given them.
+    not synchronized between its replicas, so each is given them: CDK copies them from the home replica's.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **stack: Any) -> None:
         super().__init__(scope, construct_id, **stack)
         can = capabilities.of(settings.target)
-        others = settings.regions[1:]
-        kept: dict[str, Any] = {
-            "contributor_insights_specification": dynamodb.ContributorInsightsSpecification(
-                enabled=True, mode=dynamodb.ContributorInsightsMode.THROTTLED_KEYS
-            ),
-            "deletion_protection": can.durable,
-            "point_in_time_recovery_specification": dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=True, recovery_period_in_days=settings.pitr_days
-            ),
-        }
         table = dynamodb.TableV2(
             self,
             "Table",
@@ -46,11 +36,17 @@ class StateStack(cdk.Stack):
             time_to_live_attribute=schema.TTL_ATTRIBUTE,
             encryption=dynamodb.TableEncryptionV2.customer_managed_key(
                 kms.Alias.from_alias_name(self, "Key", naming.key_alias(settings.stage)),
-                {region: naming.key_arn(self, settings.stage, region) for region in others},
+                {region: naming.key_arn(self, settings.stage, region) for region in settings.regions[1:]},
+            ),
+            contributor_insights_specification=dynamodb.ContributorInsightsSpecification(
+                enabled=True, mode=dynamodb.ContributorInsightsMode.THROTTLED_KEYS
+            ),
+            deletion_protection=can.durable,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True, recovery_period_in_days=settings.pitr_days
             ),
             removal_policy=cdk.RemovalPolicy.RETAIN if can.durable else cdk.RemovalPolicy.DESTROY,
-            replicas=[dynamodb.ReplicaTableProps(region=region, **kept) for region in others],
-            **kept,
+            replicas=[dynamodb.ReplicaTableProps(region=region) for region in settings.regions[1:]],
         )
         _add_sparse_index(table, name=schema.OWNER_INDEX, key=schema.OWNER_KEY, sort=schema.OWNER_SORT)
         _add_sparse_index(table, name=schema.DUE_INDEX, key=schema.DUE_KEY, sort=schema.DUE_SORT)
