@@ -103,7 +103,7 @@ APPENDS: list[tuple[dict[str, Any], object, object]] = [
 
 @pytest.mark.parametrize(("asked", "while_open", "once_sealed"), APPENDS)
 def test_append(asked: dict[str, Any], while_open: object, once_sealed: object) -> None:
-    request = {"principal": "ann", "epoch": EPOCH, "offset": 2, "ops": b"[3]"} | asked
+    request: dict[str, Any] = {"principal": "ann", "epoch": EPOCH, "offset": 2, "ops": b"[3]"} | asked
     log = (b"[1]", b"[2]")
     assert judge_append(stream(*log), **request) == while_open
     assert judge_append(stream(*log, seal=STOPPED, sealed_by=(EPOCH, 2)), **request) == once_sealed
@@ -124,7 +124,7 @@ def test_append(asked: dict[str, Any], while_open: object, once_sealed: object) 
     ],
 )
 def test_close(asked: dict[str, Any], while_open: object, once_sealed: object) -> None:
-    request = {"principal": "ann", "epoch": EPOCH, "offset": 2, "seal": COMPLETE} | asked
+    request: dict[str, Any] = {"principal": "ann", "epoch": EPOCH, "offset": 2, "seal": COMPLETE} | asked
     log = (b"[1]", b"[2]")
     assert judge_close(stream(*log), **request) == while_open
     assert judge_close(stream(*log, seal=STOPPED, sealed_by=(EPOCH, 2)), **request) == once_sealed
