@@ -38,6 +38,8 @@ class ObservabilityStack(cdk.Stack):
             self._functions(settings.stage),
         ]
         if cache is not None:
+            # Not `CacheClusterId`, under which serverless caches report nothing (CloudWatch's list-metrics as shown in
+            # cdklabs/cdk-monitoring-constructs#750, read 2026-11-29).
             rows.append(self._hot({"clusterId": cache}))
         cloudwatch.Dashboard(
             self,
