@@ -20,7 +20,7 @@ from threadkeep_client.wire import Message, text_of
 Cut = Literal["watcher", "producer"]
 _PIECE_CHARS: Final = (3, 5, 2, 7, 4)
 """About what tokens are, in code points."""
-_PIECE_EVERY_S: Final = 0.003
+_PIECE_EVERY_S: Final = 0.002
 _SETTLED_S: Final = 30.0
 
 

@@ -15,7 +15,7 @@ from local.processes import ProcessGroup, ProcessTable, wait_until
 from local.state import ACCOUNT, REGION
 from local.tools import NODE_FOLDER, ROOT
 
-STOP_GRACE_S: Final = 2.0
+STOP_GRACE_S: Final = 1.0
 """It waits half a minute for a socket that a client left open, and has nothing to save."""
 _READY_S: Final = 30.0
 _PROGRAM: Final = ROOT / ".venv-emulator" / "bin" / "python"

@@ -17,7 +17,7 @@ from local.ports import HOST, free_port
 from local.processes import ProcessGroup, ProcessTable, wait_until
 from local.state import Address
 
-STOP_GRACE_S: Final = 2.0
+STOP_GRACE_S: Final = 1.0
 _READY_S: Final = 15.0
 _SLOT_LAST: Final = 16_383
 
