@@ -11,11 +11,12 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from tests.support.conversations import text_parts
 from tests.support.hot import SetClock
 from threadkeep import container
 from threadkeep.domain import ids
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
-from threadkeep.domain.model import ConversationKey
+from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.schema import ROUTES
 from threadkeep.stores.hot_memory import HotMemory
 from threadkeep.stores.push_memory import PushMemory
@@ -119,6 +120,10 @@ class House:
         assert all(len(frame) <= FRAME_BYTES_MAX for frame in sent)
         return [json.loads(frame) for frame in sent]
 
+    def lose_hot(self) -> None:
+        """The hot tier loses all that it holds."""
+        self.hot._conversations.clear()
+
     # --- the usual beginnings -----------------------------------------------------------------------------------
 
     def new_id(self) -> str:
@@ -150,6 +155,63 @@ class House:
     def key(self, conversation: str, tenant: str = "acme") -> ConversationKey:
         """The conversation's key in the stores."""
         return ConversationKey(tenant, conversation)
+
+
+class Answer:
+    """A conversation with one question, and an answer to it that may be opened."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.conversation = house.conversation()
+        self.question = house.message(self.conversation)
+        self.stream = house.new_id()
+
+    def open(self, by: Device = WORKER, **fields: Any) -> Frame:
+        """Try to open it; the reply."""
+        said = {"message": self.stream, "parent": self.question, "role": "assistant", "producer": "run-1"} | fields
+        return self.house.say(by, "stream.open", conversation=self.conversation, **said)
+
+    def place(self, opened: Frame, offset: int) -> Frame:
+        """Where to append or close."""
+        return {"stream": opened["stream"], "epoch": opened["epoch"], "offset": offset}
+
+    def append(self, opened: Frame, offset: int, text: str, by: Device = WORKER) -> Frame:
+        """Append one piece of text; the reply."""
+        ops = [["text", 0, text]]
+        return self.house.say(
+            by, "stream.append", conversation=self.conversation, ops=ops, **self.place(opened, offset)
+        )
+
+    def written(self, *texts: str, **fields: Any) -> Frame:
+        """Open it and write that; what the opening said."""
+        opened = self.open(**fields)
+        for offset, text in enumerate(texts):
+            assert self.append(opened, offset, text)["offset"] == offset + 1
+        return opened
+
+    def close(self, opened: Frame, offset: int, by: Device = WORKER, **fields: Any) -> Frame:
+        """Close it; the reply."""
+        said = {"status": "complete"} | self.place(opened, offset) | fields
+        return self.house.say(by, "stream.close", conversation=self.conversation, **said)
+
+    def resumed(self, epoch: int = 0, offset: int = 0) -> Frame:
+        """A page of it."""
+        return self.house.ok(
+            WORKER, "stream.resume", conversation=self.conversation, stream=self.stream, epoch=epoch, offset=offset
+        )
+
+    def store_another(self) -> None:
+        """Another message comes to stand under its id, past the hot tier: as of another region."""
+        other = Message.new(
+            id=self.stream,
+            conversation=self.conversation,
+            parent=self.question,
+            role="assistant",
+            status="complete",
+            parts=text_parts("another"),
+            metadata={},
+        )
+        assert self.house.warm.put_message("acme", StoredMessage(other, 1)) is None
 
 
 def message_event(device: Device, body: str, *, route: str | None = None, **context: Any) -> dict[str, Any]:

@@ -154,7 +154,7 @@ class CloseStream(Command, frozen=True, tag="stream.close"):
     error: JsonObject | UnsetType = UNSET
     # The whole answer, for when the hot tier has lost it; the four below then say what `stream.open` said.
     body: PartList | UnsetType = UNSET
-    parent: Id | None = None
+    parent: Id | UnsetType | None = UNSET
     role: Role | UnsetType = UNSET
     model: Name | UnsetType = UNSET
     metadata: JsonObject = {}

@@ -13,6 +13,7 @@ from threadkeep.domain.bounds import (
     SETTLED_STATE_MS,
     VIEWERS_MAX,
 )
+from threadkeep.domain.errors import HotUnavailable
 from threadkeep.domain.model import ConversationKey, LiveStream
 from threadkeep.domain.streams import (
     Accepted,
@@ -57,9 +58,14 @@ class _Conversation(msgspec.Struct):
 
 
 class HotMemory:
-    """`HotStore` in memory, on the rules of `threadkeep.domain.streams`."""
+    """`HotStore` in memory, on the rules of `threadkeep.domain.streams`.
+
+    Attributes:
+        unavailable: while set, every call raises `HotUnavailable`.
+    """
 
     def __init__(self, clock: Clock, *, region: str) -> None:
+        self.unavailable = False
         self._clock = clock
         self._region = region
         self._conversations: dict[ConversationKey, _Conversation] = {}
@@ -196,7 +202,9 @@ class HotMemory:
         return tuple(self._conversation(key).leases)
 
     def _conversation(self, key: ConversationKey) -> _Conversation:
-        """The conversation as it stands now: what has run out is gone."""
+        """The conversation as it stands now: what has run out is gone. Every call goes through here."""
+        if self.unavailable:
+            raise HotUnavailable("the hot tier in memory is told to be unavailable")
         conversation = self._conversations.setdefault(key, _Conversation())
         now_ms = self._clock.now_ms()
         for connection in [name for name, end in conversation.leases.items() if end <= now_ms]:

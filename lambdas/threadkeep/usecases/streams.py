@@ -56,7 +56,7 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
         case streams.ParentOpen():
             raise conflict("parent_open", "The parent is still being written; open when it has settled.")
         case streams.ParentMissing():
-            raise conflict("parent_missing", "The parent is not here (yet); open again in a moment.")
+            raise _parent_missing()
         case streams.Held():
             raise conflict("held", "Another run holds this stream; take it over with `takeover`, or let it be.")
         case streams.Full():
@@ -99,7 +99,11 @@ def close(services: Services, caller: Caller, command: CloseStream) -> Reply:
         if command.body is UNSET:
             raise
         verdict = streams.Unknown()
-    if isinstance(verdict, streams.Unknown) and command.body is not UNSET:
+    if (
+        isinstance(verdict, streams.Unknown)
+        and command.body is not UNSET
+        and not _is_live(services, key, command.stream)
+    ):
         return _close_by_body(services, caller, command, seal)
     if isinstance(verdict, streams.Sealed):
         message = finish(services, key, command.stream, verdict)
@@ -118,6 +122,8 @@ def finish(services: Services, key: ConversationKey, stream: str, sealed: stream
         stored = services.warm.read_message(key, stream)
         if stored is None:
             raise not_found()
+        if (stored.epoch, stored.message.status) != (sealed.epoch, sealed.seal.status):
+            raise _closed(stored.message)
         return stored.message
     assembly = ops.Assembly(sealed.facts.metadata)
     for element in sealed.log:
@@ -187,6 +193,13 @@ def _is_settled(services: Services, key: ConversationKey, parent: str | None, ne
     return parent is None or parent == newest or services.warm.has_message(key, parent)
 
 
+def _is_live(services: Services, key: ConversationKey, stream: str) -> bool:
+    try:
+        return any(live.stream == stream for live in services.hot.live(key))
+    except HotUnavailable:
+        return False
+
+
 def _settled_message(
     key: ConversationKey,
     stream: str,
@@ -211,21 +224,24 @@ def _settled_message(
 
 
 def _settle(services: Services, key: ConversationKey, stream: str, message: Message) -> None:
+    # Before the seal is done with: should it fail, the repeated close does all of this again.
+    services.warm.touch(key, now_ms=services.clock.now_ms())
     try:
         viewers = services.hot.settle(key, stream)
     except HotUnavailable:
         viewers = ()  # the message is durable; viewers find it when they resume or renew
-    services.warm.touch(key, now_ms=services.clock.now_ms())
     tell(services, key, viewers, frames.message_created(message))
 
 
 def _close_by_body(services: Services, caller: Caller, command: CloseStream, seal: streams.Seal) -> Reply:
     """The hot tier has lost the stream: its producer still holds the whole answer, and says all of it here."""
-    if command.body is UNSET or command.role is UNSET:
+    if command.body is UNSET or command.parent is UNSET or command.role is UNSET:
         raise Refused("bad_request", "A `body` comes with `parent` and `role`, as the stream was opened.")
     mint_or_check(command.stream, services.clock.now_ms(), parent=command.parent)
     check_metadata(command.metadata)
     key = authorize(services, caller, command.conversation)
+    if command.parent is not None and not services.warm.has_message(key, command.parent):
+        raise _parent_missing()
     facts = streams.Facts(
         parent=command.parent,
         role=command.role,
@@ -262,6 +278,10 @@ def _refusal(
             return conflict("diverged", "Something else stands at that offset; open again and send everything.")
         case streams.Gap(expected):
             return Refused("gap", "Appends before this one are missing; go on there.", detail={"expected": expected})
+
+
+def _parent_missing() -> Refused:
+    return conflict("parent_missing", "The parent is not here (yet); ask again in a moment.")
 
 
 def _closed(message: Message | None) -> Refused:
