@@ -30,7 +30,7 @@ async def dial(url: str, token: str, *, open_s: float) -> ClientConnection:
         TokenRefusedError: 401 or 403.
         ConnectionFailedError: anything else.
     """
-    shown = _without_query(url)
+    shown = _without_secrets(url)
     try:
         return await connect(
             url,
@@ -46,7 +46,7 @@ async def dial(url: str, token: str, *, open_s: float) -> ClientConnection:
         if status in _REFUSED:
             raise TokenRefusedError(f"the token was refused at {shown} (HTTP {status})") from None
         raise ConnectionFailedError(f"no WebSocket at {shown} (HTTP {status})") from None
-    except InvalidURI:
+    except (InvalidURI, ValueError, OverflowError):
         raise ConnectionFailedError(f"{shown} is no WebSocket address: give ws://… or wss://…") from None
     except TimeoutError:
         raise ConnectionFailedError(f"no answer from {shown} within {open_s:g} s") from None
@@ -57,6 +57,10 @@ async def dial(url: str, token: str, *, open_s: float) -> ClientConnection:
         raise ConnectionFailedError(f"no WebSocket at {shown} ({type(error).__name__})") from None
 
 
-def _without_query(url: str) -> str:
-    """The address as it may be shown: a query may hold a token."""
-    return urlsplit(url)._replace(query="", fragment="").geturl()
+def _without_secrets(url: str) -> str:
+    """The address as it may be shown: without query and user, which may hold a token or a password."""
+    try:
+        parts = urlsplit(url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    except ValueError:
+        return "the address"

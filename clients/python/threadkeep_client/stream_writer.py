@@ -63,7 +63,7 @@ class ProducerSettings:
 
     window: Window = field(default_factory=Window)
     beat_s: float = 10.0
-    patience_s: float = 10.0
+    patience_s: float = 20.0
     outage_s: float = 300.0
     farewell_s: float = 5.0
     unsent_bytes_max: int = 1024 * 1024
@@ -170,6 +170,8 @@ class StreamWriter:
 
     async def stop(self) -> None:
         """Stop at once."""
+        if not self.is_over:
+            self.failed = ConnectionEndedError("the answer was abandoned")
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -189,9 +191,6 @@ class StreamWriter:
                 await self._tell()
         except _Over as over:
             self.outcome = over.outcome
-        except asyncio.CancelledError:
-            self.failed = ConnectionEndedError("the answer was abandoned")
-            raise
         except Exception as error:  # noqa: BLE001 -- raised again by every later call, `close` included
             self.failed = error
         finally:

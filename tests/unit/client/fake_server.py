@@ -17,7 +17,9 @@ from websockets.typing import Subprotocol
 from tests.unit.client.fake_service import FakeService, Json, Refused
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
 
-What = Literal["lose_request", "lose_reply", "gateway", "gateway_after", "noise", "cut", "cut_after", "refuse"]
+What = Literal[
+    "lose_request", "lose_reply", "gateway", "gateway_after", "noise", "nameless", "cut", "cut_after", "refuse"
+]
 GATEWAY_FRAME = '{"message":"Internal server error","connectionId":"c","requestId":"r"}'
 
 
@@ -37,6 +39,7 @@ class FakeServer:
     Attributes:
         service: what is kept.
         mangle: what becomes of an event on its way to a viewer: nothing, itself, itself twice, others.
+        on_request: called with every request that arrives.
         requests: every request that arrived.
         tokens: every token that came in a handshake.
         refused_tokens: those that get 401.
@@ -44,6 +47,7 @@ class FakeServer:
 
     def __init__(self, *, subprotocol: bool = True) -> None:
         self.service = FakeService(self.tell)
+        self.on_request: Callable[[Json], None] = lambda _: None
         self.mangle: Callable[[Json], Iterable[Json]] = lambda event: [event]
         self.requests: list[Json] = []
         self.tokens: list[str] = []
@@ -54,19 +58,25 @@ class FakeServer:
         self._subprotocols = [Subprotocol("threadkeep.v1")] if subprotocol else None
 
     async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def start(self, port: int = 0) -> None:
         self._server: Server = await serve(
             self._serve,
             "127.0.0.1",
-            0,
+            port,
             process_request=self._shake_hands,
             subprotocols=self._subprotocols,
             ping_interval=None,
             close_timeout=1,
         )
         self.port: int = next(iter(self._server.sockets)).getsockname()[1]
-        return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
         self._server.close()
         await self._server.wait_closed()
 
@@ -92,6 +102,10 @@ class FakeServer:
     def refuse(self, action: str, code: str, *, times: int = 1, **more: Any) -> None:
         """Let the next requests of an action be refused."""
         self._faults.extend(Fault(action, "refuse", refusal=Refused(code, **more)) for _ in range(times))
+
+    def heal(self) -> None:
+        """Let nothing fail any more."""
+        self._faults.clear()
 
     def sent(self, action: str) -> list[Json]:
         """The requests of an action that arrived."""
@@ -128,6 +142,7 @@ class FakeServer:
     async def _receive(self, socket: ServerConnection, text: str) -> None:
         request = json.loads(text)
         self.requests.append(request)
+        self.on_request(request)
         fault = self._next_fault(request["action"])
         if fault is not None and await self._fails_before(socket, request, fault):
             return
@@ -165,19 +180,17 @@ class FakeServer:
         return None
 
     async def _fails_before(self, socket: ServerConnection, request: Json, fault: Fault) -> bool:
-        match fault.what:
-            case "lose_request":
-                return True
-            case "gateway":
-                await socket.send(GATEWAY_FRAME)
-                return True
-            case "noise":
-                await socket.send("Task timed out after 10.00 seconds")
-                return True
-            case "cut":
-                socket.transport.abort()
-                return True
-            case "refuse" if fault.refusal is not None:
-                await socket.send(json.dumps({"ref": request["ref"], **fault.refusal.frame}))
-                return True
-        return False
+        """Whether the request goes no further; what is sent in place of its reply is sent here."""
+        instead = {
+            "lose_request": "",
+            "gateway": GATEWAY_FRAME,
+            "noise": "Task timed out after 10.00 seconds",
+            "nameless": json.dumps(Refused("bad_request").frame),
+        }
+        if fault.refusal is not None:
+            instead["refuse"] = json.dumps({"ref": request["ref"], **fault.refusal.frame})
+        if fault.what == "cut":
+            socket.transport.abort()
+        elif instead.get(fault.what):
+            await socket.send(instead[fault.what])
+        return fault.what == "cut" or fault.what in instead

@@ -44,6 +44,7 @@ class FakeService:
 
     tell: Tell
     lease_ms: int = 600_000
+    hot_away: bool = False
     conversations: dict[str, Json] = field(default_factory=dict)
     messages: dict[str, Kept] = field(default_factory=dict)
     streams: dict[str, streams.Stream] = field(default_factory=dict)
@@ -160,10 +161,15 @@ class FakeService:
             "tier": "warm",
         }
 
-    # --- streams -------------------------------------------------------------------------------------------------
+    # --- streams: without the hot tier only a close that says everything --------------------------------------------
+
+    def _ask_hot(self) -> None:
+        if self.hot_away:
+            raise Refused("unavailable", retryable=True)
 
     async def _stream_open(self, request: Json) -> Json:
         name = request["message"]
+        self._ask_hot()
         if name in self.messages:
             raise Refused("closed", detail={"settled": fit(self.messages[name].message)})
         writer, held, now_ms = streams.Writer("p", request["producer"]), request.get("epoch"), self.now_ms()
@@ -196,6 +202,7 @@ class FakeService:
 
     async def _stream_append(self, request: Json) -> Json:
         name = request["stream"]
+        self._ask_hot()
         stream = self.streams.get(name)
         ops = json.dumps(request["ops"], ensure_ascii=False, separators=(",", ":")).encode()
         if len(ops) > OPS_BYTES_MAX:
@@ -212,6 +219,11 @@ class FakeService:
 
     async def _stream_close(self, request: Json) -> Json:
         name, epoch, offset = request["stream"], request["epoch"], request["offset"]
+        if self.hot_away and "body" in request:
+            names = ("conversation", "parent", "role", "model", "metadata", "status", "usage", "error")
+            told = {name: request[name] for name in names if name in request}
+            return {"message": fit(self.put(name, parts=request["body"], **told))}
+        self._ask_hot()
         stream, seal = self.streams.get(name), streams.Seal(status=request["status"])
         verdict = streams.judge_close(stream, principal="p", epoch=epoch, offset=offset, seal=seal)
         if not isinstance(verdict, streams.Seal) or stream is None:
