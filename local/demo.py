@@ -12,7 +12,6 @@ from typing import Any, Final
 from rich.console import Console
 from rich.markup import escape
 
-from local.chats import DEMO_FILE, Chat, read_chats
 from local.cloud import Cloud
 from local.dialogue import Cut, Dialogue, Tally
 from local.errors import LocalCloudError
@@ -20,9 +19,12 @@ from local.interrupts import awaitable
 from local.keys import SigningKey
 from local.progress import Bars
 from local.state import CloudState
-from threadkeep_client.client import Client
-from threadkeep_client.errors import ThreadkeepError
+from local.tools import ROOT
+from threadkeep_client import Client, ThreadkeepError
+from threadkeep_client.cli.chats import Chat, read_chats
+from threadkeep_client.cli.errors import CommandError
 
+CHATS_FILE: Final = ROOT / "tests" / "data" / "chats-demo.jsonl"
 _AT_ONCE: Final = 3
 """Conversations at one time: the emulator runs the calls of one function one after the other."""
 _DEMO_S: Final = 240.0
@@ -43,8 +45,8 @@ def play(cloud: Cloud, state: CloudState, console: Console) -> Tally:
     """
     tally = Tally()
     # The longest first: it decides when all are done.
-    chats = sorted(read_chats(DEMO_FILE), key=lambda chat: -sum(len(turn.text) for turn in chat.messages))
-    with Bars(console, [(chat.title, chat.message_count) for chat in chats]) as bars:
+    chats = sorted(_read_chats(), key=lambda chat: -sum(len(turn.text) for turn in chat.turns))
+    with Bars(console, [(chat.title, count_messages(chat)) for chat in chats]) as bars:
         dialogues = _dialogues(chats, state.signing_key(cloud.folder), state.url, tally, bars)
         asyncio.run(_play(dialogues, cloud))
     return tally
@@ -74,13 +76,26 @@ def report(tally: Tally, console: Console) -> int:
     return 1 if tally.differences else 0
 
 
+def count_messages(chat: Chat) -> int:
+    """Messages on all branches."""
+    return sum(1 + len(turn.alternates) for turn in chat.turns)
+
+
+def _read_chats() -> list[Chat]:
+    try:
+        return read_chats(CHATS_FILE)
+    except CommandError as error:
+        raise LocalCloudError(str(error)) from error
+
+
 def _dialogues(chats: Sequence[Chat], key: SigningKey, url: str, tally: Tally, bars: Bars) -> list[Dialogue]:
     """A dialogue a conversation; in the two with the longest first answers a socket is cut."""
 
     def connect(scope: str) -> Client:
-        return Client(url, lambda: key.mint_token(sub="ada", tenant="demo", scope=[scope]))
+        token = partial(key.mint_token, sub="ada", tenant="demo", scope=[scope])
+        return Client(url, token, observe=tally.observe)
 
-    longest = sorted(range(len(chats)), key=lambda index: -len(chats[index].messages[1].text))
+    longest = sorted(range(len(chats)), key=lambda index: -len(chats[index].turns[1].text))
     cuts = dict(zip(longest, _CUTS, strict=False))
     return [
         Dialogue(chat, connect=connect, tally=tally, cut=cuts.get(index), advance=partial(bars.advance, index))

@@ -6,8 +6,9 @@ import os
 import signal
 from pathlib import Path
 
-from local.chats import DEMO_FILE, read_chats
+from local.demo import CHATS_FILE, count_messages
 from tests.support.commands import Command, left_behind, run, running
+from threadkeep_client.cli.chats import read_chats
 
 UNDERWAY = "Alpaca-Eval 1..2: 4"
 """Said when the first conversation is done, while others are streamed."""
@@ -24,12 +25,12 @@ def test_the_demo_ends_with_no_differences_and_leaves_nothing(tmp_path: Path) ->
     folder = tmp_path / "cloud"
     demo = run(folder, "demo")
     assert demo.process.returncode == 0, demo.said()
-    found, chats = table(demo), read_chats(DEMO_FILE)
+    found, chats = table(demo), read_chats(CHATS_FILE)
     assert found["differences"] == "0"
     assert int(found["conversations"]) == len(chats)
-    assert int(found["messages"]) == sum(chat.message_count for chat in chats)
+    assert int(found["messages"]) == sum(map(count_messages, chats))
     assert int(found["sockets cut and resumed"]) == 2
-    answers = sum(chat.message_count - len(chat.messages) // 2 for chat in chats)
+    answers = sum(count_messages(chat) - len(chat.turns) // 2 for chat in chats)
     assert answers < int(found["frames"]) < int(found["pieces"])
     assert "ms" in found["time to first delta"]
     assert demo.errors.read_text() == ""
