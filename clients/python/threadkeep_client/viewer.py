@@ -57,8 +57,8 @@ class Viewer:
         self._told: deque[Update] = deque()
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._heads: dict[str, Message] = {}  # settled messages whose parts are still to be read
+        self._begun = since is not None
         self._caught_up = since  # up to this id nothing on the path was missed
-        self._lists = since is not None  # the first leaf that is told is where watching begins, unless `since` is given
         self._error: ThreadkeepError | None = None
 
     async def __aenter__(self) -> Self:
@@ -79,6 +79,9 @@ class Viewer:
 
     def receive(self, frame: Frame) -> None:
         """Take a frame into the inbox."""
+        if not self._begun and frame["type"] == "conversation.subscribe.ok":
+            # Where watching begins must not get lost, whatever becomes of the inbox.
+            self._begun, self._caught_up = True, _settled_leaf(frame)
         self._inbox.put(frame)
 
     def fail(self, error: ThreadkeepError) -> None:
@@ -199,19 +202,12 @@ class Viewer:
         for answer in self.answers.values():
             if answer.id not in live and answer.due is None:
                 answer.due = self._now()
-        leaf = frame.get("leaf")
-        while leaf in live:  # the path to it begins at what is settled
-            leaf = live[leaf].get("parent")
         if self._stream is None:
-            await self._catch_up(leaf)
+            await self._catch_up(_settled_leaf(frame))
 
     async def _catch_up(self, leaf: str | None) -> None:
         """Tell the messages on the path to the leaf that were missed."""
         if leaf is None or (self._caught_up is not None and leaf <= self._caught_up):
-            self._lists = True
-            return
-        if not self._lists:
-            self._lists, self._caught_up = True, leaf
             return
         try:
             missed = [
@@ -328,3 +324,12 @@ class Viewer:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+def _settled_leaf(frame: Frame) -> str | None:
+    """The newest settled message on the path to the leaf that a reply to a subscribe tells."""
+    parents = {told["stream"]: told.get("parent") for told in frame.get("live") or ()}
+    leaf: str | None = frame.get("leaf")
+    while leaf in parents:
+        leaf = parents[leaf]
+    return leaf
