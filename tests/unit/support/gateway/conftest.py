@@ -79,9 +79,10 @@ async def posting(gateway: FaultGateway) -> AsyncIterator[Connections]:
         connections.close()
 
 
-def dial(gateway: FaultGateway, *, query: str = "", **settings: Any) -> connect:
+def dial(gateway: FaultGateway, *, query: str = "", max_queue: int | None = None, **settings: Any) -> connect:
     """A client's connection, without pings and limits of its own."""
-    return connect(gateway.url + query, ping_interval=None, max_size=None, close_timeout=1, **settings)
+    settings |= {"ping_interval": None, "max_size": None, "max_queue": max_queue, "close_timeout": 1}
+    return connect(gateway.url + query, **settings)
 
 
 async def arrived(gateway: FaultGateway, socket: ClientConnection) -> None:
