@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import reduce
 from operator import or_
 from typing import Any, Final
@@ -13,20 +12,11 @@ from msgspec import Raw
 from threadkeep.domain.bounds import FRAME_BYTES_MAX, JSON_DEPTH_MAX, NAME_CHARS_MAX
 from threadkeep.domain.commands import COMMANDS, Command
 from threadkeep.domain.errors import Refused
+from threadkeep.domain.json_text import clean, depth
 from threadkeep.domain.json_values import read_text
 
 _COMMAND: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(reduce(or_, COMMANDS))
 _ENVELOPE: Final = msgspec.json.Decoder(dict[str, Raw])
-
-_ESCAPE: Final = re.compile(
-    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair: stays
-    r"|(u[dD][89a-fA-F][0-9a-fA-F]{2})"  # half of one: group 1
-    r"|.)",  # any other escape, a backslash's own among them
-    re.DOTALL,
-)
-_BARE_HALF: Final = re.compile("[\ud800-\udfff]")
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BRACKET: Final = re.compile(rb"[\[\]{}]")
 
 
 def read_envelope(body: str) -> tuple[bytes, str, str | None]:
@@ -34,8 +24,8 @@ def read_envelope(body: str) -> tuple[bytes, str, str | None]:
 
     Action and ref are empty and None where there are none to be read.
     """
-    frame = _clean(body)
-    if _depth(frame) > JSON_DEPTH_MAX:
+    frame = clean(body.encode("utf-8", "surrogatepass"))
+    if depth(frame) > JSON_DEPTH_MAX:
         return frame, "", None
     try:
         envelope = _ENVELOPE.decode(frame)
@@ -51,7 +41,7 @@ def read_command(frame: bytes) -> Command:
     Raises:
         Refused: ``bad_request``, naming the field; ``too_large``.
     """
-    if _depth(frame) > JSON_DEPTH_MAX:
+    if depth(frame) > JSON_DEPTH_MAX:
         raise Refused("bad_request", f"JSON may be nested {JSON_DEPTH_MAX} deep at most.")
     try:
         command: Command = _COMMAND.decode(frame)
@@ -62,19 +52,3 @@ def read_command(frame: bytes) -> Command:
     if len(frame) > FRAME_BYTES_MAX:
         raise Refused("too_large", f"A frame takes at most {FRAME_BYTES_MAX} bytes of UTF-8.")
     return command
-
-
-def _clean(body: str) -> bytes:
-    r"""Half surrogates become U+FFFD, as escapes and bare: nothing after this could encode them."""
-    if "\\u" in body:
-        body = _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], body)
-    return _BARE_HALF.sub("\ufffd", body).encode()
-
-
-def _depth(frame: bytes) -> int:
-    """How deep brackets nest, strings apart; counted before decoding, so that no decoder is asked to recurse."""
-    deepest = depth = 0
-    for bracket in _BRACKET.finditer(_STRING.sub(b"", frame)):
-        depth += 1 if bracket[0] in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
