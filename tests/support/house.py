@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 from collections.abc import Iterator
@@ -86,7 +87,8 @@ class House:
 
     def say(self, device: Device, action: str, **fields: Any) -> Frame:
         """Send a request over the device's connection; the reply."""
-        reply = self.post(device, json.dumps({"action": action, "ref": "r", **fields}, ensure_ascii=False))
+        request = {"action": action, "ref": "r", **fields}
+        reply = self.post(device, json.dumps(request, ensure_ascii=False, separators=(",", ":")))
         assert reply["ref"] == "r"
         assert reply["type"] in {f"{action}.ok", "error"}
         assert reply.get("code") != "internal", reply
@@ -119,6 +121,10 @@ class House:
         sent = self.push.frames_of(device.connection)
         assert all(len(frame) <= FRAME_BYTES_MAX for frame in sent)
         return [json.loads(frame) for frame in sent]
+
+    def replace(self, **stores: Any) -> None:
+        """Put other stores in place of some, for the handlers alone."""
+        self.services = dataclasses.replace(self.services, **stores)
 
     def lose_hot(self) -> None:
         """The hot tier loses all that it holds."""

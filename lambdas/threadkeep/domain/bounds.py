@@ -22,6 +22,8 @@ BODY_INLINE_BYTES_MAX: Final = 300_000
 """A packed body kept in the item. DynamoDB refuses items over 400 KB."""
 JSON_DEPTH_MAX: Final = 64
 METADATA_BYTES_MAX: Final = 16 * 1024
+END_BYTES_MAX: Final = 2 * 1024
+"""The `usage` of a message, and its `error`: with them and its metadata, a message without parts fits a frame."""
 TITLE_CHARS_MAX: Final = 512
 NAME_CHARS_MAX: Final = 256
 """Any short name that a client mints: producer, model, cursor, ref."""

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Raw
 
-from threadkeep.domain.bounds import PARTS_MAX, PIECE_BYTES_MAX
+from threadkeep.domain.bounds import METADATA_BYTES_MAX, PARTS_MAX, PIECE_BYTES_MAX
 from threadkeep.domain.json_values import JsonObject, encode, read_text
 
 Index = Annotated[int, Meta(ge=0, lt=PARTS_MAX)]
@@ -46,6 +46,7 @@ Parts = tuple[JsonObject, ...]
 
 _DECODER: Final = msgspec.json.Decoder(list[Op])
 _GROWING: Final = {"tool_call": "arguments", "tool_result": "output"}
+_GROWN_AS: Final = {"text": "text", "arguments": "tool_call", "output": "tool_result"}
 _TEXT_KINDS: Final = frozenset({"text", "reasoning"})
 
 
@@ -166,12 +167,24 @@ def settled(parts: Parts) -> Parts:
     return tuple(kept)
 
 
+def settled_metadata(metadata: JsonObject) -> JsonObject:
+    """What is stored of metadata that ``meta`` ops made grow: the fields that fit its bound, in their order."""
+    kept: JsonObject = {}
+    size = 1  # the braces, less the first comma
+    for name, value in metadata.items():
+        field_bytes = len(encode({name: value})) - 1
+        if size + field_bytes <= METADATA_BYTES_MAX:
+            kept[name] = value
+            size += field_bytes
+    return kept
+
+
 def pieces(parts: Parts) -> Iterator[list[Op]]:
     """A settled message as a log: ops in pieces of at most `PIECE_BYTES_MAX`, always cut alike.
 
     Applied in order they give the parts back: the same JSON, and byte for byte where the growing strings were written
-    without needless escapes. Growing strings are cut, and the fields of a part dealt out; a single other field that
-    is larger than a piece is a piece of its own.
+    without needless escapes. Growing strings are cut, of a part that has changed its type too, and the fields of a
+    part dealt out; a single other field that is larger than a piece is a piece of its own.
     """
     piece: list[Op] = []
     size = 2
@@ -190,14 +203,28 @@ def _as_ops(parts: Parts) -> Iterator[Op]:
         if len(encode(part)) < _SMALL_BYTES:
             yield BeginPart(index, part)
             continue
-        field = growing_field(part)
-        text = read_text(part.get(field))
-        begun, *others = _deal_out(part if text is None else part | {field: Raw(b'""')}, PIECE_BYTES_MAX // 2)
+        own = growing_field(part)
+        long = {field: read_text(part.get(field)) for field in _long_fields(part) if field != own}
+        cut = {field: text for field, text in ((own, read_text(part.get(own))), *long.items()) if text is not None}
+        begun, *others = _deal_out(part | dict.fromkeys(cut, Raw(b'""')), PIECE_BYTES_MAX // 2)
         yield BeginPart(index, begun)
         for fields in others:
             yield SetFields(index, fields)
-        for cut in cut_text(text or "", PIECE_BYTES_MAX // 2):
-            yield GrowText(index, cut)
+        for field, text in cut.items():
+            if field != own:
+                yield SetFields(index, {"type": Raw(encode(_GROWN_AS[field]))})
+            for piece in cut_text(text, PIECE_BYTES_MAX // 2):
+                yield GrowText(index, piece)
+        if cut.keys() - {own}:
+            yield SetFields(index, {"type": part["type"]})
+
+
+def _long_fields(part: JsonObject) -> Iterator[str]:
+    """Fields that may have grown under a type that the part no longer has, too long to travel in one op."""
+    if "type" in part:
+        for field in _GROWN_AS:
+            if len(bytes(part.get(field, Raw(b"")))) > PIECE_BYTES_MAX // 2:
+                yield field
 
 
 def _deal_out(fields: JsonObject, bytes_max: int) -> Iterator[JsonObject]:

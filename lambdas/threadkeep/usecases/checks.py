@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from threadkeep.domain import ids
-from threadkeep.domain.bounds import METADATA_BYTES_MAX
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType
+
+from threadkeep.domain import frames, ids, ops
+from threadkeep.domain.bounds import END_BYTES_MAX, METADATA_BYTES_MAX
 from threadkeep.domain.errors import Refused
 from threadkeep.domain.json_values import JsonObject, encode
 
@@ -29,5 +33,32 @@ def check_metadata(metadata: JsonObject) -> None:
     Raises:
         Refused: ``too_large``.
     """
-    if len(encode(metadata)) > METADATA_BYTES_MAX:
-        raise Refused("too_large", f"`metadata` takes at most {METADATA_BYTES_MAX} bytes; parts may take more.")
+    _check_bytes("metadata", metadata, METADATA_BYTES_MAX)
+
+
+def check_end(usage: JsonObject | UnsetType, error: JsonObject | UnsetType) -> None:
+    """So do usage and error.
+
+    Raises:
+        Refused: ``too_large``.
+    """
+    for name, value in (("usage", usage), ("error", error)):
+        if value is not UNSET:
+            _check_bytes(name, value, END_BYTES_MAX)
+
+
+def check_parts(parts: Sequence[JsonObject]) -> None:
+    """What comes in a frame must be read in one again: the growing texts can be cut for that, other values cannot.
+
+    Raises:
+        Refused: ``too_large``.
+    """
+    if len(encode(parts)) > frames.MESSAGE_BYTES_MAX and any(
+        len(encode(piece)) > frames.MESSAGE_BYTES_MAX for piece in ops.pieces(tuple(parts))
+    ):
+        raise Refused("too_large", f"A value in a part takes at most {frames.MESSAGE_BYTES_MAX} bytes, texts apart.")
+
+
+def _check_bytes(name: str, value: JsonObject, bytes_max: int) -> None:
+    if len(encode(value)) > bytes_max:
+        raise Refused("too_large", f"`{name}` takes at most {bytes_max} bytes; parts may take more.")

@@ -12,7 +12,7 @@ from threadkeep.domain.commands import CreateMessage, ListMessages
 from threadkeep.domain.errors import Refused, conflict, not_found
 from threadkeep.domain.json_values import same
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
-from threadkeep.usecases.checks import check_metadata, mint_or_check
+from threadkeep.usecases.checks import check_metadata, check_parts, mint_or_check
 from threadkeep.usecases.leaf import Tip, read_tip
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.viewers import tell_all
@@ -23,6 +23,7 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     now_ms = services.clock.now_ms()
     message = _message(command, mint_or_check(command.message, now_ms, parent=command.parent))
     check_metadata(command.metadata)
+    check_parts(command.parts)
     _check_scope(caller, command)
     key = authorize(services, caller, command.conversation)
     tip = read_tip(services, key)

@@ -11,7 +11,7 @@ from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream, Re
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
-from threadkeep.usecases.checks import check_metadata, mint_or_check
+from threadkeep.usecases.checks import check_end, check_metadata, check_parts, mint_or_check
 from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.viewers import tell
@@ -85,6 +85,7 @@ def append(services: Services, caller: Caller, command: AppendStream) -> Reply:
 
 def close(services: Services, caller: Caller, command: CloseStream) -> Reply:
     """Seal, store, tell: ``ok`` means that the message stands in the table as it was sealed."""
+    check_end(command.usage, command.error)
     key = ConversationKey(caller.tenant, command.conversation)
     seal = streams.Seal(
         status=command.status,
@@ -168,14 +169,19 @@ def resume(services: Services, caller: Caller, command: ResumeStream) -> Reply:
 def _resume_settled(stored: StoredMessage, command: ResumeStream) -> Reply:
     """A settled message is a log of its own, one epoch above its stream's last; whole where it fits a frame."""
     epoch = stored.epoch + 1
-    fitted = frames.fit(stored.message)
+    whole = encode(stored.message)
     log = list(ops.pieces(() if stored.message.parts is UNSET else stored.message.parts))
-    reply: Reply = {"epoch": epoch, "state": "settled", "message": fitted}
-    if len(bytes(fitted)) == len(encode(stored.message)):
-        return reply | {"at": len(log), "ops": [], "offset": len(log), "more": False}
-    at = command.offset if command.epoch == epoch and command.offset < len(log) else 0
-    reply["message"] = frames.fit(stored.message, 0)
-    return reply | {"at": at, "ops": log[at], "offset": at + 1, "more": at + 1 < len(log)}
+    reply: Reply = {"epoch": epoch, "state": "settled"}
+    if len(whole) <= frames.MESSAGE_BYTES_MAX:
+        return reply | {"at": len(log), "ops": [], "offset": len(log), "more": False, "message": Raw(whole)}
+    room = frames.MESSAGE_BYTES_MAX - len(encode(stored.message.without_parts()))
+    if len(encode(log[-1])) > room:
+        log.append([])  # so that there is a page with room for the message
+    at = command.offset if command.epoch == epoch and command.offset <= len(log) else 0
+    page, after = (log[at], at + 1) if at < len(log) else ([], at)
+    if len(encode(page)) <= room:
+        reply["message"] = stored.message.without_parts()
+    return reply | {"at": at, "ops": page, "offset": after, "more": after < len(log)}
 
 
 def _read_ops(data: Raw) -> bytes:
@@ -216,7 +222,7 @@ def _settled_message(
         role=facts.role,
         status=seal.status,
         parts=ops.settled(parts),
-        metadata=metadata,
+        metadata=ops.settled_metadata(metadata),
         usage=UNSET if seal.usage is None else seal.usage,
         error=UNSET if seal.error is None else seal.error,
         model=UNSET if facts.model is None else facts.model,
@@ -239,6 +245,7 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
         raise Refused("bad_request", "A `body` comes with `parent` and `role`, as the stream was opened.")
     mint_or_check(command.stream, services.clock.now_ms(), parent=command.parent)
     check_metadata(command.metadata)
+    check_parts(command.body)
     key = authorize(services, caller, command.conversation)
     if command.parent is not None and not services.warm.has_message(key, command.parent):
         raise _parent_missing()

@@ -165,7 +165,7 @@ def test_a_stream_that_forks_takes_the_present_path_with_it(house: House) -> Non
     conversation = house.conversation()
     root = house.message(conversation)
     house.message(conversation, root)
-    house.ok(WORKER, "stream.open", conversation=conversation, parent=root, role="assistant", producer="run", fork=True)
+    house.stream(conversation, root, fork=True)
     assert listed(house, conversation) == [root]
 
 
