@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from handlers.serving import Routes, answer
-from threadkeep.domain.commands import CreateConversation, CreateMessage, UpdateConversation
+from threadkeep.domain.commands import CreateBlob, CreateConversation, CreateMessage, UpdateConversation
 from threadkeep.telemetry import instrumented
-from threadkeep.usecases import conversations, messages
+from threadkeep.usecases import blobs, conversations, messages
 
 ROUTES: Final[Routes] = {
     CreateConversation: conversations.create,
     UpdateConversation: conversations.update,
     CreateMessage: messages.create,
+    CreateBlob: blobs.create,
 }
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from threadkeep.config import Config, ConfigError
-from threadkeep.ports import BodyStore, Push
+from threadkeep.ports import BodyStore, Push, UploadStore
 from threadkeep.usecases.services import Services
 
 
@@ -57,6 +57,7 @@ def services() -> Services:
     from threadkeep.stores.bodies_s3 import BodiesS3  # noqa: PLC0415
     from threadkeep.stores.hot_valkey import HotValkey  # noqa: PLC0415
     from threadkeep.stores.push_gateway import GatewayPush  # noqa: PLC0415
+    from threadkeep.stores.uploads_s3 import UploadsS3  # noqa: PLC0415
     from threadkeep.stores.valkey_client import ValkeyClient, connect  # noqa: PLC0415
     from threadkeep.stores.warm_dynamodb import WarmDynamoDB  # noqa: PLC0415
 
@@ -66,8 +67,10 @@ def services() -> Services:
         raise ConfigError("environment of the function: THREADKEEP_HOT_HOST and THREADKEEP_HOT_PORT are missing")
     region = settings.region
     bodies: BodyStore = _absent("THREADKEEP_BUCKET")
+    uploads: UploadStore = _absent("THREADKEEP_BUCKET")
     if settings.bucket:
-        bodies = BodiesS3(boto3.client("s3", region_name=region, config=aws_config.STORE), settings.bucket)
+        bucket = boto3.client("s3", region_name=region, config=aws_config.BUCKET)
+        bodies, uploads = BodiesS3(bucket, settings.bucket), UploadsS3(bucket, settings.bucket)
     push: Push = _absent("THREADKEEP_CONNECTIONS_URL")
     if url := settings.connections_url:
         push = GatewayPush(
@@ -78,6 +81,7 @@ def services() -> Services:
         warm=WarmDynamoDB(
             boto3.client("dynamodb", region_name=region, config=aws_config.STORE), settings.table, bodies
         ),
+        uploads=uploads,
         push=push,
         clock=SystemClock(),
         region=region,

@@ -21,6 +21,7 @@ from threadkeep.domain.streams import (
     SealVerdict,
     Writer,
 )
+from threadkeep.domain.uploads import Upload
 
 
 class Clock(Protocol):
@@ -177,6 +178,25 @@ class BodyStore(Protocol):
 
     def get(self, pointer: str) -> bytes:
         """The body again, checked against the hash in its key."""
+        ...
+
+
+class PresignedPut(msgspec.Struct, frozen=True):
+    """How a client uploads by itself: an HTTP PUT of the content to the URL, with exactly these headers."""
+
+    url: str
+    headers: dict[str, str]
+
+
+class UploadStore(Protocol):
+    """What clients upload past the frames. Objects that expire, in the cold tier. Raises `WarmUnavailable`."""
+
+    def presign(self, key: ConversationKey, upload: Upload, *, media_type: str | None, lives_s: int) -> PresignedPut:
+        """Let the client put those bytes, and no others, within so many seconds."""
+        ...
+
+    def read(self, key: ConversationKey, upload: Upload) -> bytes | None:
+        """What lies there, None if nothing does. At most a byte more than was spoken of, and unchecked."""
         ...
 
 

@@ -29,6 +29,10 @@ DUE_INDEX: Final = "by_due"
 DUE_KEY: Final = "due_key"
 DUE_SORT: Final = "due_at"
 
+UPLOADS_PREFIX: Final = "!uploads/"
+"""Begins the keys of the bucket's objects that expire. A tenant's name begins all others and is percent-encoded, so
+that none can hold the ``!``: no tenant's bodies ever expire for its name."""
+
 TTL_ATTRIBUTE: Final = "expires_at"
 """Epoch seconds. DynamoDB removes such items within days; every read checks for itself."""
 
@@ -40,7 +44,7 @@ SORT_SEGMENT: Final = "s#"
 
 ROUTES: Final[dict[str, tuple[str, ...]]] = {
     "connection": ("ping", "conversation.subscribe", "conversation.unsubscribe"),
-    "send": ("conversation.create", "conversation.update", "message.create"),
+    "send": ("conversation.create", "conversation.update", "message.create", "blob.create"),
     "stream": ("stream.open", "stream.append", "stream.close"),
     "history": ("conversation.get", "conversation.list", "message.list", "stream.resume"),
 }

@@ -21,6 +21,7 @@ from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.schema import ROUTES
 from threadkeep.stores.hot_memory import HotMemory
 from threadkeep.stores.push_memory import PushMemory
+from threadkeep.stores.uploads_memory import UploadsMemory
 from threadkeep.stores.warm_memory import WarmMemory
 from threadkeep.usecases.services import Services
 
@@ -80,8 +81,16 @@ class House:
         self.clock = SetClock(START_MS)
         self.hot = HotMemory(self.clock, region=REGION)
         self.warm = WarmMemory()
+        self.uploads = UploadsMemory()
         self.push = PushMemory()
-        self.services = Services(hot=self.hot, warm=self.warm, push=self.push, clock=self.clock, region=REGION)
+        self.services = Services(
+            hot=self.hot,
+            warm=self.warm,
+            uploads=self.uploads,
+            push=self.push,
+            clock=self.clock,
+            region=REGION,
+        )
 
     # --- as a client --------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 from moto import mock_aws
 
 from threadkeep import schema
-from threadkeep.stores.aws_config import STORE
+from threadkeep.stores import aws_config
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -30,8 +30,8 @@ def moto_clients() -> Iterator[tuple[DynamoDBClient, S3Client]]:
         patch.setenv("AWS_ACCESS_KEY_ID", "testing")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
         with mock_aws():
-            table = boto3.client("dynamodb", region_name=REGION, config=STORE)
-            bucket = boto3.client("s3", region_name=REGION, config=STORE)
+            table = boto3.client("dynamodb", region_name=REGION, config=aws_config.STORE)
+            bucket = boto3.client("s3", region_name=REGION, config=aws_config.BUCKET)
             create_table(table)
             bucket.create_bucket(Bucket=BUCKET)
             yield table, bucket

@@ -18,6 +18,12 @@ PAGE_OPS_BYTES_MAX: Final = 20 * 1024
 """The ops of one `stream.resume` page, so that the page fits its frame."""
 STREAM_BYTES_MAX: Final = 8 * 1024 * 1024
 """The ops of a whole answer."""
+UPLOAD_BYTES_MAX: Final = 8 * 1024 * 1024
+"""What is uploaded past the frames: the parts of a message as JSON, or a file that one names."""
+UPLOAD_URL_S: Final = 15 * 60
+"""How long an upload may be begun after it was asked for."""
+UPLOAD_DAYS: Final = 2
+"""How long an upload waits to be named in a message."""
 BODY_INLINE_BYTES_MAX: Final = 300_000
 """A packed body kept in the item. DynamoDB refuses items over 400 KB."""
 JSON_DEPTH_MAX: Final = 64
@@ -28,6 +34,8 @@ TITLE_CHARS_MAX: Final = 512
 NAME_CHARS_MAX: Final = 256
 """Any short name that a client mints: producer, model, cursor, ref."""
 PARTS_MAX: Final = 1_000
+FIELD_NAME_BYTES_MAX: Final = 1_024
+"""The name of a part's field, as JSON: every piece of a field that is read in pieces names it."""
 TOKEN_BYTES_MAX: Final = 4 * 1024
 PAGE_ITEMS_MAX: Final = 100
 PAGE_ITEMS_DEFAULT: Final = 50

@@ -21,6 +21,7 @@ from threadkeep.domain.bounds import (
 from threadkeep.domain.ids import ID_OR_ALL_PATTERN, ID_PATTERN
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Role, Status
+from threadkeep.domain.uploads import SHA256_PATTERN
 
 Id = Annotated[str, Meta(pattern=ID_PATTERN)]
 Title = Annotated[str, Meta(max_length=TITLE_CHARS_MAX)]
@@ -28,6 +29,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARS_MAX)]
 Count = Annotated[int, Meta(ge=0, lt=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=PAGE_ITEMS_MAX)]
 PartList = Annotated[list[JsonObject], Meta(max_length=PARTS_MAX)]
+MediaType = Annotated[str, Meta(pattern=r"^[A-Za-z0-9!#$&^_.+-]{1,63}/[A-Za-z0-9!#$&^_.+-]{1,63}\Z")]
 
 ANY: Final = frozenset({"chat", "produce", "admin"})
 CHAT: Final = frozenset({"chat"})
@@ -41,6 +43,12 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
     scopes: ClassVar[frozenset[str]]
 
     ref: Annotated[str, Meta(max_length=NAME_CHARS_MAX)] | None = None
+
+
+class Ref(msgspec.Struct, frozen=True):
+    """What `blob.create` gave, in place of what was uploaded there."""
+
+    ref: Name
 
 
 class Ping(Command, frozen=True, tag="ping"):
@@ -117,6 +125,17 @@ class ListMessages(Command, frozen=True, tag="message.list"):
     cursor: Name | None = None
 
 
+class CreateBlob(Command, frozen=True, tag="blob.create"):
+    """``bytes`` has no bound here: what is too large is told so in words."""
+
+    scopes = CHAT_OR_PRODUCE
+
+    conversation: Id
+    bytes: Annotated[int, Meta(ge=1, lt=2**53)]
+    sha256: Annotated[str, Meta(pattern=SHA256_PATTERN)]
+    media_type: MediaType | None = None
+
+
 class OpenStream(Command, frozen=True, tag="stream.open"):
     scopes = PRODUCE
 
@@ -179,6 +198,7 @@ COMMANDS: Final = (
     Unsubscribe,
     CreateMessage,
     ListMessages,
+    CreateBlob,
     OpenStream,
     AppendStream,
     CloseStream,

@@ -17,7 +17,17 @@ STORE: Final = Config(
     read_timeout=2,
     retries={"mode": "standard", "total_max_attempts": 3},
 )
-"""For DynamoDB and S3."""
+"""For DynamoDB."""
+
+BUCKET: Final = STORE.merge(
+    Config(
+        signature_version="s3v4",
+        # Else a presigned URL names S3's global host, which answers for a young bucket elsewhere with a redirect that
+        # no browser follows across origins (boto3 1.43.106, looked at 2026-11-29).
+        s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"},
+    )
+)
+"""For S3. Signature version 4 is what makes a presigned URL hold a client to the size and checksum it named."""
 
 PUSH: Final = Config(
     connect_timeout=1,

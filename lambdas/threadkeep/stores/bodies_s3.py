@@ -19,7 +19,7 @@ class BodiesS3:
     """`threadkeep.ports.BodyStore` on a bucket; objects are written once and never changed.
 
     Args:
-        client: an S3 client, built with `threadkeep.stores.aws_config.STORE`.
+        client: an S3 client, built with `threadkeep.stores.aws_config.BUCKET`.
         bucket: the bucket's name.
     """
 

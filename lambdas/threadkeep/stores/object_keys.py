@@ -1,12 +1,15 @@
-"""The keys of the bucket: the one place that builds them, and always with the tenant in front."""
+"""The keys of the bucket: the one place that builds them, and always with the tenant in them."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 
 import msgspec
 
 from threadkeep.domain.model import ConversationKey
+from threadkeep.domain.uploads import Upload
+from threadkeep.schema import UPLOADS_PREFIX
 from threadkeep.stores.packing import Unreadable
 from threadkeep.stores.table_keys import encode_name
 
@@ -17,6 +20,23 @@ def body(key: ConversationKey, message: str, content: bytes) -> str:
     With the hash in it, a retry meets its own object, and no two contents meet.
     """
     return f"{encode_name(key.tenant)}/{key.conversation}/bodies/{message}/{sha256(content)}"
+
+
+def upload(key: ConversationKey, digest: str) -> str:
+    """Where an upload lies until it expires: ``!uploads/<tenant>/<conversation>/<sha256>``.
+
+    Under a prefix of its own, since that is all that a bucket's rules can tell objects by.
+    """
+    return f"{UPLOADS_PREFIX}{encode_name(key.tenant)}/{key.conversation}/{digest}"
+
+
+def upload_headers(upload: Upload, media_type: str | None) -> dict[str, str]:
+    """What a client's PUT must say of its content, for S3 to hold it to it."""
+    headers = {
+        "content-length": str(upload.size_bytes),
+        "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(upload.sha256)).decode("ascii"),
+    }
+    return headers if media_type is None else headers | {"content-type": media_type}
 
 
 def sha256(content: bytes) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from threadkeep.domain.bounds import HEAD_CACHE_MS
 from threadkeep.domain.errors import not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey
-from threadkeep.ports import Clock, HotStore, Push, WarmStore
+from threadkeep.ports import Clock, HotStore, Push, UploadStore, WarmStore
 
 Reply = dict[str, Any]
 """The fields of a reply, beside ``type`` and ``ref``."""
@@ -45,6 +45,7 @@ class Services:
 
     hot: HotStore
     warm: WarmStore
+    uploads: UploadStore
     push: Push
     clock: Clock
     region: str

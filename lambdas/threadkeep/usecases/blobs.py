@@ -1,0 +1,80 @@
+"""Uploads: what does not fit a frame goes to the bucket first, and is named afterwards."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from threadkeep.domain import times
+from threadkeep.domain.bounds import FIELD_NAME_BYTES_MAX, JSON_DEPTH_MAX, UPLOAD_BYTES_MAX, UPLOAD_URL_S
+from threadkeep.domain.commands import CreateBlob, PartList, Ref
+from threadkeep.domain.errors import Refused, conflict
+from threadkeep.domain.json_text import clean, depth, is_utf8
+from threadkeep.domain.json_values import JsonObject, encode
+from threadkeep.domain.model import Caller, ConversationKey
+from threadkeep.domain.ops import Parts
+from threadkeep.domain.uploads import Upload
+from threadkeep.usecases.services import Reply, Services, authorize
+
+_PARTS: Final = msgspec.json.Decoder(PartList)
+
+
+def create(services: Services, caller: Caller, command: CreateBlob) -> Reply:
+    """Say where to upload. Nothing is written: asked again, the same ref comes back with a new URL."""
+    if command.bytes > UPLOAD_BYTES_MAX:
+        raise Refused("too_large", f"An upload takes at most {UPLOAD_BYTES_MAX} bytes.")
+    key = authorize(services, caller, command.conversation)
+    upload = Upload(command.bytes, command.sha256)
+    put = services.uploads.presign(key, upload, media_type=command.media_type, lives_s=UPLOAD_URL_S)
+    expires_ms = services.clock.now_ms() + UPLOAD_URL_S * 1_000
+    return {
+        "upload": {
+            "ref": upload.to_ref(),
+            "method": "PUT",
+            "url": put.url,
+            "headers": put.headers,
+            "expires_at": times.to_rfc3339(expires_ms),
+        }
+    }
+
+
+def read_parts(services: Services, key: ConversationKey, said: list[JsonObject] | Ref) -> Parts:
+    """A message's parts as the request has them, or as they lie in the upload that it names.
+
+    Raises:
+        Refused: ``conflict`` with ``upload_missing`` or ``upload_damaged``; ``bad_request`` or ``too_large`` for what
+            would be refused in a frame as well.
+    """
+    parts = _uploaded(services, key, said) if isinstance(said, Ref) else said
+    for part in parts:
+        for name in part:
+            if len(encode(name)) > FIELD_NAME_BYTES_MAX:
+                raise Refused("too_large", f"The name of a part's field takes at most {FIELD_NAME_BYTES_MAX} bytes.")
+    return tuple(parts)
+
+
+def _uploaded(services: Services, key: ConversationKey, said: Ref) -> list[JsonObject]:
+    upload = Upload.from_ref(said.ref)
+    if upload is None:
+        raise Refused("bad_request", "`ref` must be one that `blob.create` gave.")
+    content = services.uploads.read(key, upload)
+    if content is None:
+        raise conflict("upload_missing", "Nothing lies under that `ref`, or no longer: upload it, then ask again.")
+    if not upload.is_of(content):
+        raise conflict("upload_damaged", "What was uploaded is not what was spoken of: upload it again.")
+    return _decode(clean(content))
+
+
+def _decode(text: bytes) -> list[JsonObject]:
+    """The parts in an upload, judged as a frame is."""
+    if not is_utf8(text):
+        raise Refused("bad_request", "An upload of parts must be a JSON list in UTF-8.")
+    if depth(text) > JSON_DEPTH_MAX:
+        raise Refused("bad_request", f"JSON may be nested {JSON_DEPTH_MAX} deep at most.")
+    try:
+        return _PARTS.decode(text)
+    except msgspec.ValidationError as error:
+        raise Refused("bad_request", f"uploaded parts: {error}") from error
+    except msgspec.DecodeError as error:
+        raise Refused("bad_request", "An upload of parts must be a JSON list in UTF-8.") from error
