@@ -60,8 +60,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse what cannot be asked."""
         if self.kind != "recorded" and not self.name:
             raise ValueError(f"a model of kind {self.kind} needs a name")
-        if self.kind == "openai" and not self.base_url:
-            raise ValueError("a model of kind openai needs a base_url")
+        if self.kind == "openai" and not self.base_url.startswith(("http://", "https://")):
+            raise ValueError("a model of kind openai needs a base_url that begins with http:// or https://")
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
