@@ -34,8 +34,6 @@ TITLE_CHARS_MAX: Final = 512
 NAME_CHARS_MAX: Final = 256
 """Any short name that a client mints: producer, model, cursor, ref."""
 PARTS_MAX: Final = 1_000
-FIELD_NAME_BYTES_MAX: Final = 1_024
-"""The name of a part's field, as JSON: every piece of a field that is read in pieces names it."""
 TOKEN_BYTES_MAX: Final = 4 * 1024
 PAGE_ITEMS_MAX: Final = 100
 PAGE_ITEMS_DEFAULT: Final = 50
@@ -45,6 +43,16 @@ LIVE_STREAMS_MAX: Final = 4
 """Live streams of one conversation."""
 LEASE_MS: Final = 30_000
 """A stream without an append or beat for so long is dead."""
+SILENT_MS: Final = 5 * 60_000
+"""A stream with beats but without content for so long has failed."""
+STREAM_MS_MAX: Final = 60 * 60_000
+"""How long a stream may take, from its first opening."""
+CLAIM_VOID_MS: Final = 30_000
+"""A message claimed so long ago, and not in the table, never came. Longer than any function runs that puts one."""
+LEAF_MS: Final = 24 * 60 * 60_000
+"""How long a conversation's leaf stays in the hot tier after its last message."""
+DUE_SHARDS: Final = 8
+"""Sets that the deadlines of all live streams are dealt out to."""
 SUBSCRIPTION_MS: Final = 10 * 60_000
 SETTLED_STATE_MS: Final = 10 * 60_000
 """How long a settled stream's state stays, so that late writers hear `closed`."""

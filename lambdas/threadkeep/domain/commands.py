@@ -105,7 +105,7 @@ class CreateMessage(Command, frozen=True, tag="message.create"):
     conversation: Id
     parent: Id | None
     role: Role
-    parts: PartList
+    parts: PartList | Ref
     message: Id | None = None
     metadata: JsonObject = {}
     fork: bool = False
@@ -172,7 +172,7 @@ class CloseStream(Command, frozen=True, tag="stream.close"):
     usage: JsonObject | UnsetType = UNSET
     error: JsonObject | UnsetType = UNSET
     # The whole answer, for when the hot tier has lost it; the four below then say what `stream.open` said.
-    body: PartList | UnsetType = UNSET
+    body: PartList | Ref | UnsetType = UNSET
     parent: Id | UnsetType | None = UNSET
     role: Role | UnsetType = UNSET
     model: Name | UnsetType = UNSET

@@ -7,14 +7,15 @@ from typing import Final
 import msgspec
 
 from threadkeep.domain import times
-from threadkeep.domain.bounds import FIELD_NAME_BYTES_MAX, JSON_DEPTH_MAX, UPLOAD_BYTES_MAX, UPLOAD_URL_S
+from threadkeep.domain.bounds import JSON_DEPTH_MAX, UPLOAD_BYTES_MAX, UPLOAD_URL_S
 from threadkeep.domain.commands import CreateBlob, PartList, Ref
 from threadkeep.domain.errors import Refused, conflict
 from threadkeep.domain.json_text import clean, depth, is_utf8
-from threadkeep.domain.json_values import JsonObject, encode
+from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Caller, ConversationKey
 from threadkeep.domain.ops import Parts
 from threadkeep.domain.uploads import Upload
+from threadkeep.usecases.checks import check_parts
 from threadkeep.usecases.services import Reply, Services, authorize
 
 _PARTS: Final = msgspec.json.Decoder(PartList)
@@ -46,12 +47,7 @@ def read_parts(services: Services, key: ConversationKey, said: list[JsonObject] 
         Refused: ``conflict`` with ``upload_missing`` or ``upload_damaged``; ``bad_request`` or ``too_large`` for what
             would be refused in a frame as well.
     """
-    parts = _uploaded(services, key, said) if isinstance(said, Ref) else said
-    for part in parts:
-        for name in part:
-            if len(encode(name)) > FIELD_NAME_BYTES_MAX:
-                raise Refused("too_large", f"The name of a part's field takes at most {FIELD_NAME_BYTES_MAX} bytes.")
-    return tuple(parts)
+    return tuple(_uploaded(services, key, said) if isinstance(said, Ref) else said)
 
 
 def _uploaded(services: Services, key: ConversationKey, said: Ref) -> list[JsonObject]:
@@ -63,7 +59,9 @@ def _uploaded(services: Services, key: ConversationKey, said: Ref) -> list[JsonO
         raise conflict("upload_missing", "Nothing lies under that `ref`, or no longer: upload it, then ask again.")
     if not upload.is_of(content):
         raise conflict("upload_damaged", "What was uploaded is not what was spoken of: upload it again.")
-    return _decode(clean(content))
+    parts = _decode(clean(content))
+    check_parts(parts)
+    return parts
 
 
 def _decode(text: bytes) -> list[JsonObject]:

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from threadkeep.domain import frames, ids, ops
 from threadkeep.domain.bounds import END_BYTES_MAX, METADATA_BYTES_MAX
+from threadkeep.domain.commands import Ref
 from threadkeep.domain.errors import Refused
 from threadkeep.domain.json_values import JsonObject, encode
 
@@ -47,12 +48,16 @@ def check_end(usage: JsonObject | UnsetType, error: JsonObject | UnsetType) -> N
             _check_bytes(name, value, END_BYTES_MAX)
 
 
-def check_parts(parts: Sequence[JsonObject]) -> None:
+def check_parts(parts: Sequence[JsonObject] | Ref) -> None:
     """What comes in a frame must be read in one again: the growing texts can be cut for that, other values cannot.
+
+    What lies in an upload is checked when it is read from there.
 
     Raises:
         Refused: ``too_large``.
     """
+    if isinstance(parts, Ref):
+        return
     if len(encode(parts)) > frames.MESSAGE_BYTES_MAX and any(
         len(encode(piece)) > frames.MESSAGE_BYTES_MAX for piece in ops.pieces(tuple(parts))
     ):

@@ -12,6 +12,8 @@ from threadkeep.domain.commands import CreateMessage, ListMessages
 from threadkeep.domain.errors import Refused, conflict, not_found
 from threadkeep.domain.json_values import same
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
+from threadkeep.domain.ops import Parts
+from threadkeep.usecases.blobs import read_parts
 from threadkeep.usecases.checks import check_metadata, check_parts, mint_or_check
 from threadkeep.usecases.leaf import Tip, read_tip
 from threadkeep.usecases.services import Reply, Services, authorize
@@ -21,11 +23,12 @@ from threadkeep.usecases.viewers import tell_all
 def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     """Keep a whole message, under the present leaf unless it forks, and tell those who watch."""
     now_ms = services.clock.now_ms()
-    message = _message(command, mint_or_check(command.message, now_ms, parent=command.parent))
+    identifier = mint_or_check(command.message, now_ms, parent=command.parent)
     check_metadata(command.metadata)
     check_parts(command.parts)
     _check_scope(caller, command)
     key = authorize(services, caller, command.conversation)
+    message = _message(command, identifier, read_parts(services, key, command.parts))
     tip = read_tip(services, key)
     existing = None
     if not message.parent == tip.settled == tip.leaf:  # the plain case is spared the read: its put tells
@@ -102,14 +105,14 @@ def _after(identifier: str) -> str:
     return identifier + "~"
 
 
-def _message(command: CreateMessage, identifier: str) -> Message:
+def _message(command: CreateMessage, identifier: str, parts: Parts) -> Message:
     return Message.new(
         id=identifier,
         conversation=command.conversation,
         parent=command.parent,
         role=command.role,
         status="complete" if command.status is UNSET else command.status,
-        parts=tuple(command.parts),
+        parts=parts,
         metadata=command.metadata,
         model=command.model,
         reply=command.reply,

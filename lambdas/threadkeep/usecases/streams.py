@@ -11,6 +11,7 @@ from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream, Re
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
+from threadkeep.usecases.blobs import read_parts
 from threadkeep.usecases.checks import check_end, check_metadata, check_parts, mint_or_check
 from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.services import Reply, Services, authorize
@@ -256,7 +257,12 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
         metadata=command.metadata,
     )
     message = _settled_message(
-        key, command.stream, facts=facts, seal=seal, parts=tuple(command.body), metadata=facts.metadata
+        key,
+        command.stream,
+        facts=facts,
+        seal=seal,
+        parts=read_parts(services, key, command.body),
+        metadata=facts.metadata,
     )
     existing = services.warm.put_message(caller.tenant, StoredMessage(message, command.epoch))
     stands = message if existing is None else existing.message
