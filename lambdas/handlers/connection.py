@@ -7,6 +7,7 @@ from typing import Any, Final
 from handlers.serving import Routes, answer
 from threadkeep.domain import times
 from threadkeep.domain.commands import Ping, Subscribe, Unsubscribe
+from threadkeep.domain.errors import Refused
 from threadkeep.domain.model import Caller
 from threadkeep.gateway.events import PROTOCOL, read_caller, read_protocols
 from threadkeep.telemetry import count, instrumented
@@ -32,14 +33,19 @@ def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
             return _connect(event)
         case "DISCONNECT":
             # Nothing hangs on it: it is best effort, and a viewer's lease ends by itself.
+            count("Disconnections")
             return {"statusCode": 200}
         case _:
             return answer(event, ROUTES)
 
 
 def _connect(event: dict[str, Any]) -> dict[str, Any]:
-    read_caller(event)
-    count("Connections")
+    try:
+        read_caller(event)
+    except Refused:
+        count("Connections", outcome="refused")
+        return {"statusCode": 401}
+    count("Connections", outcome="ok")
     if PROTOCOL in read_protocols(event):
         return {"statusCode": 200, "headers": {"Sec-WebSocket-Protocol": PROTOCOL}}
     return {"statusCode": 200}
