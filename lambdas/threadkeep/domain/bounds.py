@@ -34,6 +34,8 @@ TITLE_CHARS_MAX: Final = 512
 NAME_CHARS_MAX: Final = 256
 """Any short name that a client mints: producer, model, cursor, ref."""
 PARTS_MAX: Final = 1_000
+FIELD_NAME_BYTES_MAX: Final = 1_024
+"""The name of a part's field, as JSON: every piece of a field that is read in pieces says it."""
 TOKEN_BYTES_MAX: Final = 4 * 1024
 PAGE_ITEMS_MAX: Final = 100
 PAGE_ITEMS_DEFAULT: Final = 50

@@ -41,12 +41,27 @@ class SetMeta(msgspec.Struct, frozen=True, array_like=True, tag="meta"):
     fields: JsonObject
 
 
+class GrowJson(msgspec.Struct, frozen=True, array_like=True, tag="json"):
+    """``["json", index, name, "…", last]``: a piece of the JSON of a field, which has its value with the last one.
+
+    Cuts what no other op can carry. Only a settled message's log holds it: no producer says it, so that what a stream
+    adds up to is JSON at every place.
+    """
+
+    index: Index
+    name: str
+    text: str
+    last: bool
+
+
 Op = BeginPart | GrowText | SetFields | SetMeta
+"""What a producer may say."""
+PieceOp = Op | GrowJson
+"""What a settled message is read as."""
 Parts = tuple[JsonObject, ...]
 
 _DECODER: Final = msgspec.json.Decoder(list[Op])
 _GROWING: Final = {"tool_call": "arguments", "tool_result": "output"}
-_GROWN_AS: Final = {"text": "text", "arguments": "tool_call", "output": "tool_result"}
 _TEXT_KINDS: Final = frozenset({"text", "reasoning"})
 
 
@@ -105,9 +120,10 @@ class Assembly:
     def __init__(self, metadata: JsonObject | None = None) -> None:
         self._parts: dict[int, JsonObject] = {}
         self._grown: dict[int, list[str]] = {}
+        self._texts: dict[tuple[int, str], list[str]] = {}
         self.metadata: JsonObject = dict(metadata or {})
 
-    def apply(self, ops: Iterable[Op]) -> None:
+    def apply(self, ops: Iterable[PieceOp]) -> None:
         """Take further ops."""
         for op in ops:
             match op:
@@ -123,6 +139,11 @@ class Assembly:
                     self._parts[index] = self._parts.get(index, {}) | fields
                 case SetMeta(fields):
                     self.metadata = self.metadata | fields
+                case GrowJson(index, name, text, last):
+                    self._texts.setdefault((index, name), []).append(text)
+                    if last:
+                        value = Raw("".join(self._texts.pop((index, name))).encode())
+                        self._parts[index] = self._parts.get(index, {}) | {name: value}
 
     def parts(self) -> Parts:
         """The parts as they stand, in order of their index."""
@@ -179,14 +200,14 @@ def settled_metadata(metadata: JsonObject) -> JsonObject:
     return kept
 
 
-def pieces(parts: Parts) -> Iterator[list[Op]]:
+def pieces(parts: Parts) -> Iterator[list[PieceOp]]:
     """A settled message as a log: ops in pieces of at most `PIECE_BYTES_MAX`, always cut alike.
 
     Applied in order they give the parts back: the same JSON, and byte for byte where the growing strings were written
-    without needless escapes. Growing strings are cut, of a part that has changed its type too, and the fields of a
-    part dealt out; a single other field that is larger than a piece is a piece of its own.
+    without needless escapes. The fields of a part are dealt out, growing strings cut, and so is the JSON of other
+    values that are too long.
     """
-    piece: list[Op] = []
+    piece: list[PieceOp] = []
     size = 2
     for op in _as_ops(parts):
         op_bytes = len(encode(op)) + 1
@@ -198,33 +219,26 @@ def pieces(parts: Parts) -> Iterator[list[Op]]:
     yield piece
 
 
-def _as_ops(parts: Parts) -> Iterator[Op]:
+def _as_ops(parts: Parts) -> Iterator[PieceOp]:
     for index, part in enumerate(parts):
         if len(encode(part)) < _SMALL_BYTES:
             yield BeginPart(index, part)
             continue
-        own = growing_field(part)
-        long = {field: read_text(part.get(field)) for field in _long_fields(part) if field != own}
-        cut = {field: text for field, text in ((own, read_text(part.get(own))), *long.items()) if text is not None}
-        begun, *others = _deal_out(part | dict.fromkeys(cut, Raw(b'""')), PIECE_BYTES_MAX // 2)
+        field = growing_field(part)
+        text = read_text(part.get(field))
+        hollow = part if text is None else part | {field: Raw(b'""')}
+        long = {name: bytes(value).decode() for name, value in hollow.items() if len(bytes(value)) > _CUT_BYTES_MAX}
+        begun, *others = _deal_out(hollow | dict.fromkeys(long, Raw(b"null")), _CUT_BYTES_MAX)
         yield BeginPart(index, begun)
         for fields in others:
             yield SetFields(index, fields)
-        for field, text in cut.items():
-            if field != own:
-                yield SetFields(index, {"type": Raw(encode(_GROWN_AS[field]))})
-            for piece in cut_text(text, PIECE_BYTES_MAX // 2):
-                yield GrowText(index, piece)
-        if cut.keys() - {own}:
-            yield SetFields(index, {"type": part["type"]})
-
-
-def _long_fields(part: JsonObject) -> Iterator[str]:
-    """Fields that may have grown under a type that the part no longer has, too long to travel in one op."""
-    if "type" in part:
-        for field in _GROWN_AS:
-            if len(bytes(part.get(field, Raw(b"")))) > PIECE_BYTES_MAX // 2:
-                yield field
+        for name, value in long.items():
+            *cuts, last = cut_text(value, _CUT_BYTES_MAX)
+            for cut in cuts:
+                yield GrowJson(index, name, cut, last=False)
+            yield GrowJson(index, name, last, last=True)
+        for cut in cut_text(text or "", _CUT_BYTES_MAX):
+            yield GrowText(index, cut)
 
 
 def _deal_out(fields: JsonObject, bytes_max: int) -> Iterator[JsonObject]:
@@ -242,6 +256,8 @@ def _deal_out(fields: JsonObject, bytes_max: int) -> Iterator[JsonObject]:
 
 
 _SMALL_BYTES: Final = 1_024
+_CUT_BYTES_MAX: Final = PIECE_BYTES_MAX // 2
+"""Half a piece: the other half is room for the name of a field, and for what would not fill a piece by itself."""
 
 
 def cut_text(text: str, bytes_max: int) -> Iterator[str]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
-from threadkeep.domain import frames, ids, ops
-from threadkeep.domain.bounds import END_BYTES_MAX, METADATA_BYTES_MAX
+from threadkeep.domain import ids
+from threadkeep.domain.bounds import END_BYTES_MAX, FIELD_NAME_BYTES_MAX, METADATA_BYTES_MAX
 from threadkeep.domain.commands import Ref
 from threadkeep.domain.errors import Refused
 from threadkeep.domain.json_values import JsonObject, encode
@@ -49,7 +49,7 @@ def check_end(usage: JsonObject | UnsetType, error: JsonObject | UnsetType) -> N
 
 
 def check_parts(parts: Sequence[JsonObject] | Ref) -> None:
-    """What comes in a frame must be read in one again: the growing texts can be cut for that, other values cannot.
+    """Every part can be read again in pieces, whatever its size, if the names of its fields are short.
 
     What lies in an upload is checked when it is read from there.
 
@@ -58,10 +58,10 @@ def check_parts(parts: Sequence[JsonObject] | Ref) -> None:
     """
     if isinstance(parts, Ref):
         return
-    if len(encode(parts)) > frames.MESSAGE_BYTES_MAX and any(
-        len(encode(piece)) > frames.MESSAGE_BYTES_MAX for piece in ops.pieces(tuple(parts))
-    ):
-        raise Refused("too_large", f"A value in a part takes at most {frames.MESSAGE_BYTES_MAX} bytes, texts apart.")
+    for part in parts:
+        for name in part:
+            if len(encode(name)) > FIELD_NAME_BYTES_MAX:
+                raise Refused("too_large", f"The name of a part's field takes at most {FIELD_NAME_BYTES_MAX} bytes.")
 
 
 def _check_bytes(name: str, value: JsonObject, bytes_max: int) -> None:

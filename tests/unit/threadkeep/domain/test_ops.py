@@ -9,7 +9,7 @@ from msgspec import Raw
 from threadkeep.domain import ops
 from threadkeep.domain.bounds import PIECE_BYTES_MAX
 from threadkeep.domain.json_values import encode, read_object
-from threadkeep.domain.ops import Assembly, BeginPart, GrowText, Parts, SetFields, SetMeta
+from threadkeep.domain.ops import Assembly, BeginPart, GrowJson, GrowText, Parts, PieceOp, SetFields, SetMeta
 
 
 def fold(data: str) -> Parts:
@@ -25,7 +25,7 @@ def parts_of(*texts: str) -> Parts:
 def unfold(parts: Parts) -> Parts:
     assembly = Assembly()
     for piece in ops.pieces(parts):
-        assembly.apply(ops.decode(encode(piece)))
+        assembly.apply(msgspec.json.decode(encode(piece), type=list[PieceOp]))
     return assembly.parts()
 
 
@@ -232,11 +232,36 @@ def test_a_part_of_many_large_fields_is_dealt_out() -> None:
     assert max(len(encode(piece)) for piece in ops.pieces(parts)) <= PIECE_BYTES_MAX
 
 
-def test_a_single_field_beyond_a_piece_is_a_piece_of_its_own() -> None:
-    small = '{"type":"text","text":"end"}'
-    parts = parts_of('{"type":"data","n":"' + "x" * 20_000 + '"}', small)
+@pytest.mark.parametrize("name", ["n", "text", "output", "\0" * 170])
+@pytest.mark.parametrize(
+    "value",
+    [
+        '"' + "x" * 100_000 + '"',
+        '"' + "\\u754c\u754c\\n" * 9_000 + '"',
+        "[" + "1.0, " * 20_000 + "1e400]",
+        '{"a":' * 60 + '"' + "\u754c" * 10_000 + '"' + "}" * 60,
+        "9" * 20_000,
+    ],
+    ids=["string", "escapes", "list", "nested", "number"],
+)
+def test_any_long_value_is_read_in_pieces_byte_for_byte(name: str, value: str) -> None:
+    (part,) = parts_of('{"type":"tool_call","arguments":{}}')
+    parts = (part | {name: Raw(value.encode()), "": Raw(b"1.0")}, *parts_of('{"type":"text","text":"end"}'))
     assert encode(unfold(parts)) == encode(parts)
-    assert [len(piece) for piece in ops.pieces(parts)] == [1, 1, 1]
+    assert max(len(encode(piece)) for piece in ops.pieces(parts)) <= PIECE_BYTES_MAX
+
+
+def test_a_value_is_there_with_its_last_piece_and_not_before() -> None:
+    assembly = Assembly()
+    assembly.apply([BeginPart(0, {"x": Raw(b"null"), "y": Raw(b"1")}), GrowJson(0, "x", "[1.0", last=False)])
+    assert encode(assembly.parts()) == b'[{"x":null,"y":1}]'
+    assembly.apply([GrowJson(0, "x", ", 2]", last=True)])
+    assert encode(assembly.parts()) == b'[{"x":[1.0, 2],"y":1}]'
+
+
+def test_no_producer_says_a_piece_of_json() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        ops.decode(b'[["json",0,"x","1",true]]')
 
 
 def test_needless_escapes_in_a_long_string_are_not_kept_but_what_they_say_is() -> None:
