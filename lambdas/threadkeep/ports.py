@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -10,14 +10,19 @@ from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.commands import Id
 from threadkeep.domain.json_values import JsonObject
+from threadkeep.domain.leaf import ClaimVerdict
 from threadkeep.domain.model import Conversation, ConversationKey, LiveStream, StoredMessage
 from threadkeep.domain.streams import (
     AppendVerdict,
+    Due,
+    ExpireVerdict,
     Facts,
     Full,
     OpenVerdict,
     ResumeVerdict,
     Seal,
+    Sealed,
+    SealedUnopened,
     SealVerdict,
     Writer,
 )
@@ -48,11 +53,12 @@ class HotStore(Protocol):
         leaf: str | None = None,
         parent_settled: bool = True,
     ) -> OpenVerdict:
-        """Open a stream. ``leaf`` is the newest settled message; live streams that are newer come before it.
+        """Open a stream. ``leaf`` is the newest message that the table was just seen to hold, as `claim`'s is.
 
-        ``parent_settled`` says whether the table holds the parent (a root's always is). Of a new stream's place is
-        judged, in this order: parent other than the leaf, without ``fork`` → `StaleLeaf`; parent live → `ParentOpen`;
-        parent nowhere → `ParentMissing`; too many live streams → `Full`.
+        A new stream is the conversation's leaf until it settles, as if it were claimed. ``parent_settled`` says
+        whether the table holds the parent (a root's always is). Of a new stream's place is judged, in this order:
+        parent other than the leaf, without ``fork`` → `StaleLeaf`; parent live → `ParentOpen`; parent not settled →
+        `ParentMissing`; too many live streams → `Full`.
 
         The leaf is judged for a new stream only, and not for one whose producer names the epoch it ``held``: that
         one is going on with an answer whose place was judged when it began.
@@ -71,12 +77,68 @@ class HotStore(Protocol):
         """Fix the end of a stream; later appends are refused."""
         ...
 
-    def settle(self, key: ConversationKey, stream: str) -> tuple[str, ...]:
-        """Drop the log of a stream whose message is stored; its state stays for late writers. Returns the viewers."""
+    def stop(self, key: ConversationKey, stream: str, seal: Seal) -> Sealed | SealedUnopened:
+        """Seal it whoever holds it, unless it is sealed: then by the seal that stands.
+
+        Of a stream that is not (yet) known the seal alone is left for `SETTLED_STATE_MS`: opened meanwhile, it is
+        closed.
+        """
         ...
 
-    def resume(self, key: ConversationKey, stream: str, *, epoch: int, offset: int) -> ResumeVerdict:
-        """A page of the log from that place, or from 0 where that place is of another epoch."""
+    def expire(self, key: ConversationKey, stream: str) -> ExpireVerdict:
+        """Seal it if its time has run out, judged and written in one step.
+
+        A stream that is dead, silent or too long is sealed so. `Sealed` also where an old seal was never finished;
+        `Alive` while there is time; `Unknown` where nothing is left to do.
+        """
+        ...
+
+    def settle(self, key: ConversationKey, stream: str) -> tuple[str, ...]:
+        """Drop the log of a stream whose message is stored; its state stays for late writers. Returns the viewers.
+
+        The message counts as filled, see `fill`.
+        """
+        ...
+
+    def claim(
+        self,
+        key: ConversationKey,
+        message: str,
+        *,
+        parent: str | None,
+        fork: bool,
+        confirmed: str | UnsetType | None = UNSET,
+    ) -> ClaimVerdict:
+        """Claim the place of a message before it is put. The same message again gets its place again.
+
+        ``confirmed`` is the newest message that a strongly consistent read has just found in the table (None: there
+        is none); UNSET: not asked, and then a register that is not sure of its leaf says `LeafUnknown`. With it a
+        claim older than `CLAIM_VOID_MS` that the table lacks is void, a fresh one stands.
+
+        Judged in this order: a live stream's id → `IdTaken`; parent other than the leaf, without ``fork`` →
+        `StaleLeaf`; parent live → `ParentOpen`; parent claimed, newer than all that was confirmed → `ParentPending`.
+        Whether any other parent is in the table is for the caller to know.
+        """
+        ...
+
+    def fill(self, key: ConversationKey, message: str) -> tuple[str, ...]:
+        """The message is in the table: its claim is filled, and the leaf advances to it if that was lost in between.
+
+        Returns the viewers.
+        """
+        ...
+
+    def release(self, key: ConversationKey, message: str) -> None:
+        """Give a claim back: the put failed, and it is certain that the message is not in the table."""
+        ...
+
+    def resume(
+        self, key: ConversationKey, stream: str, *, epoch: int, offset: int, connection: str | None = None
+    ) -> ResumeVerdict:
+        """A page of the log from that place, or from 0 where that place is of another epoch.
+
+        Unless there are more pages, the connection lags no longer, if it did (`mark_lagging`).
+        """
         ...
 
     def live(self, key: ConversationKey) -> tuple[LiveStream, ...]:
@@ -84,15 +146,43 @@ class HotStore(Protocol):
         ...
 
     def subscribe(self, key: ConversationKey, connection: str, *, lease_ms: int) -> Full | None:
-        """Make the connection a viewer for so long; again before that to renew."""
+        """Make the connection a viewer for so long, one that does not lag; again before that to renew."""
         ...
 
     def unsubscribe(self, key: ConversationKey, connections: Sequence[str]) -> None:
         """Remove viewers, gone ones too."""
         ...
 
+    def mark_lagging(self, key: ConversationKey, connections: Sequence[str]) -> None:
+        """Frames were dropped for these viewers: they are named no more until they have resumed or subscribe again."""
+        ...
+
     def viewers(self, key: ConversationKey) -> tuple[str, ...]:
-        """Connections whose lease runs."""
+        """Connections whose lease runs and that do not lag."""
+        ...
+
+    def file(self, key: ConversationKey, stream: str) -> None:
+        """Enter a stream in the deadline index, to be looked at when its first lease ends; before it is opened.
+
+        The entry lies in another slot than the stream: the other way round a stream could be without one, and be
+        forgotten. An entry that is not due yet stands as it is.
+        """
+        ...
+
+    def due(self, limit: int) -> tuple[Due, ...]:
+        """Entries to be looked at now, the oldest first."""
+        ...
+
+    def refile(self, due: Due, until_ms: int) -> None:
+        """Look at it again then (ms, the hot tier's clock)."""
+        ...
+
+    def unfile(self, due: Due) -> None:
+        """Remove an entry whose stream is no more, unless it was filed anew since it was read."""
+        ...
+
+    def scan_live(self) -> Iterator[tuple[ConversationKey, str]]:
+        """Every stream that has not settled, whatever the index knows. Slow: it goes through all keys."""
         ...
 
 
@@ -200,11 +290,23 @@ class UploadStore(Protocol):
         ...
 
 
+class Delivery(msgspec.Struct, frozen=True):
+    """What became of a frame.
+
+    Attributes:
+        gone: connections that are closed for good.
+        late: connections that it did not reach within the bound, for whatever reason; some may get it yet.
+    """
+
+    gone: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+
+
 class Push(Protocol):
     """Frames to viewers, past the request that caused them."""
 
-    def send(self, connections: Sequence[str], frame: bytes) -> tuple[str, ...]:
-        """Send to all within `FAN_OUT_WAIT_MS`; returns the connections that are gone for good. Never raises."""
+    def send(self, connections: Sequence[str], frame: bytes) -> Delivery:
+        """Send to all within `FAN_OUT_WAIT_MS`. Never raises."""
         ...
 
 

@@ -189,7 +189,7 @@ def test_a_new_stream_stands_under_the_leaf(talk: Talk) -> None:
     leaf, older = older_id(), older_id()
     assert talk.open(facts=ROOT, leaf=leaf) == StaleLeaf(leaf)
     assert talk.open(facts=Facts(parent=older, role="assistant"), leaf=leaf) == StaleLeaf(leaf)
-    assert talk.open(facts=Facts(parent=older, role="assistant"), leaf=None) == StaleLeaf(None)
+    assert Talk(talk.hot).open(facts=Facts(parent=older, role="assistant"), leaf=None) == StaleLeaf(None)
     assert isinstance(talk.open(facts=Facts(parent=leaf, role="assistant"), leaf=leaf), Opened)
 
 
@@ -204,9 +204,10 @@ def test_a_live_stream_is_the_leaf_from_its_opening(talk: Talk) -> None:
 
 def test_a_settled_stream_is_no_longer_live(talk: Talk) -> None:
     talk.closed()
-    assert talk.other().open(leaf=None) == StaleLeaf(talk.stream)  # sealed is not settled
+    answer = Facts(parent=talk.stream, role="user")
+    assert talk.other().open(facts=answer, leaf=None) == ParentOpen()  # sealed is not settled
     talk.settle()
-    assert isinstance(talk.other().open(leaf=None), Opened)
+    assert isinstance(talk.other().open(facts=answer, leaf=talk.stream), Opened)
 
 
 def test_a_live_stream_is_no_parent(talk: Talk) -> None:
@@ -377,7 +378,8 @@ def test_settling_names_the_viewers_and_may_be_repeated(talk: Talk) -> None:
 def test_settling_what_the_hot_tier_does_not_know_names_the_viewers_and_leaves_nothing(talk: Talk) -> None:
     talk.watch("c1")
     assert talk.settle() == ("c1",)
-    assert isinstance(talk.open(), Opened)
+    assert talk.hot.live(talk.key) == ()
+    assert isinstance(talk.open(fork=True), Opened)
 
 
 def test_a_stream_that_settles_without_a_seal_is_forgotten(talk: Talk) -> None:

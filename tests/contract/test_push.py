@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.connections_server import connections_server, push_client
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
-from threadkeep.ports import Push
+from threadkeep.ports import Delivery, Push
 from threadkeep.stores.push_gateway import GatewayPush
 from threadkeep.stores.push_memory import PushMemory
 
@@ -37,7 +37,7 @@ def pushing(request: pytest.FixtureRequest) -> Iterator[Pushing]:
 def test_a_frame_reaches_every_connection_as_it_is(pushing: Pushing) -> None:
     frame = ('{"type":"stream.delta","ops":"' + "é🙂\\u0000" * 2_000).encode()[:FRAME_BYTES_MAX]
     connections = ["L0SM9cOFvHcCIhw=", "b", "c/d e"]
-    assert pushing.push.send(connections, frame) == ()
+    assert pushing.push.send(connections, frame) == Delivery()
     assert sorted(pushing.arrived()) == sorted((connection, frame) for connection in connections)
 
 
@@ -51,15 +51,16 @@ def test_frames_sent_one_after_another_arrive_in_that_order(pushing: Pushing) ->
 def test_those_that_are_gone_are_named_and_the_others_get_every_frame(pushing: Pushing) -> None:
     connections = ["a", "gone-2", "b", "gone-1", "c"]
     for frame in (b"1", b"2"):
-        assert pushing.push.send(connections, frame) == ("gone-2", "gone-1")
+        assert pushing.push.send(connections, frame) == Delivery(gone=("gone-2", "gone-1"))
     assert sorted(pushing.arrived()) == [(name, frame) for name in "abc" for frame in (b"1", b"2")]
 
 
 def test_those_that_cannot_be_served_now_are_not_gone_and_keep_nobody_from_theirs(pushing: Pushing) -> None:
-    assert pushing.push.send(["throttled", "a", "broken", "gone-1", "cut", "b"], b"1") == ("gone-1",)
+    delivery = pushing.push.send(["throttled", "a", "broken", "gone-1", "cut", "b"], b"1")
+    assert delivery == Delivery(gone=("gone-1",), late=("throttled", "broken", "cut"))
     assert sorted(pushing.arrived()) == [("a", b"1"), ("b", b"1")]
 
 
 def test_nobody_watching_is_nothing_to_do(pushing: Pushing) -> None:
-    assert pushing.push.send([], b"1") == ()
+    assert pushing.push.send([], b"1") == Delivery()
     assert pushing.arrived() == []

@@ -144,8 +144,12 @@ class StoredMessage(msgspec.Struct, frozen=True):
     epoch: int = 0
 
 
-class LiveStream(msgspec.Struct, frozen=True, kw_only=True):
-    """A message being written, as a viewer is told of it."""
+class LiveStream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A message being written, as a viewer is told of it.
+
+    Attributes:
+        is_due: its time has run out, or its seal is old: whoever meets it finishes it.
+    """
 
     stream: str
     epoch: int
@@ -153,3 +157,4 @@ class LiveStream(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None
     role: Role
     region: str
+    is_due: bool = False

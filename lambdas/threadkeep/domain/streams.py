@@ -6,9 +6,20 @@ contract suite holds both to the same answers.
 
 from __future__ import annotations
 
-import msgspec
+from typing import Final
 
-from threadkeep.domain.model import Role, Status
+import msgspec
+from msgspec import Raw
+
+from threadkeep.domain.bounds import (
+    CLAIM_VOID_MS,
+    LEASE_MS,
+    SEAL_OLD_MS,
+    SILENT_MS,
+    STREAM_BYTES_MAX,
+    STREAM_MS_MAX,
+)
+from threadkeep.domain.model import ConversationKey, Role, Status
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -35,13 +46,56 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: dict[str, msgspec.Raw] | None = None
 
 
+DEAD: Final = Seal(status="interrupted")
+"""The end of a stream that nobody writes any more."""
+SILENT: Final = Seal(
+    status="failed",
+    error={"code": Raw(b'"silent"'), "message": Raw(b'"Nothing was said for too long."'), "retryable": Raw(b"true")},
+)
+TOO_LONG: Final = Seal(
+    status="failed",
+    error={
+        "code": Raw(b'"too_long"'),
+        "message": Raw(b'"The answer took longer than it may."'),
+        "retryable": Raw(b"true"),
+    },
+)
+TOO_LARGE: Final = Seal(
+    status="failed",
+    error={
+        "code": Raw(b'"too_large"'),
+        "message": Raw(b'"The answer has grown as large as it may."'),
+        "retryable": Raw(b"false"),
+    },
+)
+STOPPED: Final = Seal(status="stopped")
+"""The end that the owner of a conversation sets."""
+BEAT: Final = b"[]"
+"""Ops that say nothing but that the writer lives."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long and how large things may become in the hot tier; see `threadkeep.domain.bounds`."""
+
+    lease_ms: int = LEASE_MS
+    silent_ms: int = SILENT_MS
+    stream_ms_max: int = STREAM_MS_MAX
+    stream_bytes_max: int = STREAM_BYTES_MAX
+    seal_old_ms: int = SEAL_OLD_MS
+    claim_void_ms: int = CLAIM_VOID_MS
+
+
 class Stream(msgspec.Struct, kw_only=True):
-    """A stream in the hot tier. Mutable: it is the store's own record.
+    """A stream in the hot tier. Mutable: it is the store's own record. Moments are by the hot tier's clock.
 
     Attributes:
         log: the ops of every accepted append of this epoch, as bytes; its length is the offset.
-        lease_ms: when the stream is dead unless it is heard of, by the hot tier's clock.
-        sealed_by: epoch and offset of the close that sealed it.
+        log_bytes: of all of these.
+        lease_ms: when it is dead, unless it is heard of.
+        silent_ms: when it has failed, unless it says something.
+        long_ms: when it has taken too long.
+        sealed_by: epoch and offset of the close that sealed it; None where a stop or its time's end did.
+        old_ms: when its seal is old.
         settled: the message is stored and the log dropped.
     """
 
@@ -49,10 +103,26 @@ class Stream(msgspec.Struct, kw_only=True):
     writer: Writer
     facts: Facts
     lease_ms: int
+    silent_ms: int
+    long_ms: int
     log: list[bytes]
+    log_bytes: int = 0
     seal: Seal | None = None
     sealed_by: tuple[int, int] | None = None
+    old_ms: int = 0
     settled: bool = False
+
+    def due_ms(self) -> int:
+        """When somebody has to finish it, unless it goes on."""
+        return min(self.lease_ms, self.silent_ms, self.long_ms) if self.seal is None else self.old_ms
+
+
+class Due(msgspec.Struct, frozen=True):
+    """An entry of the deadline index: a stream to be looked at, and since when (ms, the hot tier's clock)."""
+
+    key: ConversationKey
+    stream: str
+    at_ms: int
 
 
 # --- verdicts -------------------------------------------------------------------------------------------------
@@ -89,6 +159,10 @@ class Gap(msgspec.Struct, frozen=True):
     """The log ends before that place."""
 
     expected: int
+
+
+class TooLarge(msgspec.Struct, frozen=True):
+    """With these ops the stream would be larger than it may become."""
 
 
 class Fenced(msgspec.Struct, frozen=True):
@@ -140,8 +214,21 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True):
     settled: bool = False
 
 
+class SealedUnopened(msgspec.Struct, frozen=True):
+    """There is no such stream; should it be opened within the next 10 min, it is closed."""
+
+
+class Alive(msgspec.Struct, frozen=True):
+    """The stream goes on, or is being settled by whoever sealed it; look again then."""
+
+    until_ms: int
+
+
 class Resumed(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the log: elements from ``at`` up to ``offset``; ``more`` if the log goes on behind it."""
+    """A page of the log: elements from ``at`` up to ``offset``; ``more`` if the log goes on behind it.
+
+    ``is_due``: its time has run out, or its seal is old: whoever meets it finishes it.
+    """
 
     epoch: int
     at: int
@@ -149,12 +236,14 @@ class Resumed(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
     more: bool
     sealed: bool
+    is_due: bool = False
 
 
 OpenVerdict = Opened | Fenced | Closed | Held | StaleLeaf | ParentOpen | ParentMissing | Full
-AppendVerdict = Accepted | Duplicate | Diverged | Gap | Fenced | Closed | Unknown
+AppendVerdict = Accepted | Duplicate | Diverged | Gap | Fenced | Closed | TooLarge | Unknown
 SealVerdict = Sealed | Diverged | Gap | Fenced | Closed | Unknown
 ResumeVerdict = Resumed | Unknown
+ExpireVerdict = Alive | Sealed | Unknown
 
 
 # --- judging --------------------------------------------------------------------------------------------------
@@ -186,7 +275,9 @@ def judge_open(
     return Reopen(anew, keep_log=True) if takeover else Held()
 
 
-def judge_append(stream: Stream | None, *, principal: str, epoch: int, offset: int, ops: bytes) -> AppendVerdict:
+def judge_append(
+    stream: Stream | None, *, principal: str, epoch: int, offset: int, ops: bytes, bytes_max: int = STREAM_BYTES_MAX
+) -> AppendVerdict:
     """An append; ``Accepted`` means that the ops are to be put at the end of the log."""
     if stream is None or epoch > stream.epoch or principal != stream.writer.principal:
         return Unknown()
@@ -198,7 +289,7 @@ def judge_append(stream: Stream | None, *, principal: str, epoch: int, offset: i
     if offset > end:
         return Gap(end)
     if offset == end:
-        return Accepted(end + 1)
+        return Accepted(end + 1) if stream.log_bytes + len(ops) <= bytes_max else TooLarge()
     return Duplicate(offset + 1) if stream.log[offset] == ops else Diverged()
 
 
@@ -216,3 +307,11 @@ def judge_close(
     if offset > end:
         return Gap(end)
     return seal if offset == end else Diverged()
+
+
+def judge_time(stream: Stream, *, now_ms: int) -> Seal | None:
+    """The end that is due for a stream that has none yet. Dead first: the silent and the long ones still beat."""
+    for at_ms, end in ((stream.lease_ms, DEAD), (stream.silent_ms, SILENT), (stream.long_ms, TOO_LONG)):
+        if at_ms <= now_ms:
+            return end
+    return None

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from threadkeep.domain.bounds import (
-    LEASE_MS,
-    LIVE_STREAMS_MAX,
-    PAGE_OPS_BYTES_MAX,
-    SETTLED_STATE_MS,
-    VIEWERS_MAX,
-)
-from threadkeep.domain.errors import HotUnavailable
+from threadkeep.domain.bounds import LIVE_STREAMS_MAX, PAGE_OPS_BYTES_MAX, SETTLED_STATE_MS
+from threadkeep.domain.leaf import Claimed, ClaimVerdict, IdTaken, LeafUnknown, judge_claim
 from threadkeep.domain.model import ConversationKey, LiveStream
 from threadkeep.domain.streams import (
+    BEAT,
     Accepted,
+    Alive,
     AppendVerdict,
+    Closed,
     Duplicate,
+    ExpireVerdict,
     Facts,
     Full,
     Opened,
@@ -30,6 +27,7 @@ from threadkeep.domain.streams import (
     ResumeVerdict,
     Seal,
     Sealed,
+    SealedUnopened,
     SealVerdict,
     StaleLeaf,
     Stream,
@@ -38,37 +36,14 @@ from threadkeep.domain.streams import (
     judge_append,
     judge_close,
     judge_open,
+    judge_time,
     next_epoch,
 )
-from threadkeep.ports import Clock
+from threadkeep.stores.memory_conversation import Conversation, DeadlinesInMemory, ViewersInMemory
 
 
-class _Conversation(msgspec.Struct):
-    """What the tier holds of a conversation.
-
-    Attributes:
-        streams: by id, the live ones and those that settled lately.
-        forgotten_at: when a settled stream's state goes (ms).
-        leases: each viewer's connection, and when its lease ends (ms).
-    """
-
-    streams: dict[str, Stream] = {}
-    forgotten_at: dict[str, int] = {}
-    leases: dict[str, int] = {}
-
-
-class HotMemory:
-    """`HotStore` in memory, on the rules of `threadkeep.domain.streams`.
-
-    Attributes:
-        unavailable: while set, every call raises `HotUnavailable`.
-    """
-
-    def __init__(self, clock: Clock, *, region: str) -> None:
-        self.unavailable = False
-        self._clock = clock
-        self._region = region
-        self._conversations: dict[ConversationKey, _Conversation] = {}
+class HotMemory(ViewersInMemory, DeadlinesInMemory):
+    """`HotStore` in memory, on the rules of `threadkeep.domain.streams` and `threadkeep.domain.leaf`."""
 
     def open(
         self,
@@ -85,13 +60,16 @@ class HotMemory:
     ) -> OpenVerdict:
         """See `HotStore.open`."""
         now_ms, conversation = self._clock.now_ms(), self._conversation(key)
+        if stream in conversation.stopped:
+            return Closed(conversation.stopped[stream][0])
         known = conversation.streams.get(stream)
         if known is None:
+            register = conversation.keep_register(now_ms)
+            register.confirm(leaf, now_ms=now_ms, void_ms=self._limits.claim_void_ms)
             refusal = _judge_place(
                 conversation,
                 parent=facts.parent,
                 parent_settled=parent_settled,
-                leaf=leaf,
                 is_leaf_judged=not fork and held is None,
             )
             if refusal is not None:
@@ -101,16 +79,9 @@ class HotMemory:
             judged = judge_open(known, writer=writer, held=held, takeover=takeover, now_ms=now_ms)
         if not isinstance(judged, Reopen):
             return judged  # type: ignore[return-value]
-        is_kept = known is not None and judged.keep_log
-        record = Stream(
-            epoch=judged.epoch,
-            writer=writer,
-            facts=known.facts if known is not None and is_kept else facts,
-            lease_ms=now_ms + LEASE_MS,
-            log=known.log if known is not None and is_kept else [],
-        )
+        record = self._reopened(known, judged, writer=writer, facts=facts)
         conversation.streams[stream] = record
-        if is_kept:
+        if judged.keep_log:
             return Opened(record.epoch, len(record.log))
         return Opened(record.epoch, 0, fresh=True, viewers=self.viewers(key))
 
@@ -119,12 +90,23 @@ class HotMemory:
     ) -> AppendVerdict:
         """See `HotStore.append`."""
         record = self._conversation(key).streams.get(stream)
-        verdict = judge_append(record, principal=principal, epoch=epoch, offset=offset, ops=ops)
+        verdict = judge_append(
+            record,
+            principal=principal,
+            epoch=epoch,
+            offset=offset,
+            ops=ops,
+            bytes_max=self._limits.stream_bytes_max,
+        )
         if record is None or not isinstance(verdict, Accepted | Duplicate):
             return verdict
+        now_ms = self._clock.now_ms()
+        record.lease_ms = now_ms + self._limits.lease_ms
         if isinstance(verdict, Accepted):
             record.log.append(ops)
-        record.lease_ms = self._clock.now_ms() + LEASE_MS
+            record.log_bytes += len(ops)
+            if ops != BEAT:
+                record.silent_ms = now_ms + self._limits.silent_ms
         return msgspec.structs.replace(verdict, viewers=self.viewers(key))
 
     def seal(
@@ -135,8 +117,35 @@ class HotMemory:
         verdict = judge_close(record, principal=principal, epoch=epoch, offset=offset, seal=seal)
         if record is None or not isinstance(verdict, Seal):
             return verdict  # type: ignore[return-value]
-        record.seal, record.sealed_by = verdict, (epoch, offset)
-        return Sealed(epoch=epoch, seal=verdict, facts=record.facts, log=tuple(record.log), settled=record.settled)
+        if record.seal is None:
+            record.sealed_by = (epoch, offset)
+            self._end(record, verdict)
+        return _sealed(record, verdict)
+
+    def stop(self, key: ConversationKey, stream: str, seal: Seal) -> Sealed | SealedUnopened:
+        """See `HotStore.stop`."""
+        conversation = self._conversation(key)
+        record = conversation.streams.get(stream)
+        if record is None:
+            stands, _ = conversation.stopped.get(stream, (seal, 0))
+            conversation.stopped[stream] = (stands, self._clock.now_ms() + SETTLED_STATE_MS)
+            return SealedUnopened()
+        if record.seal is None:
+            self._end(record, seal)
+        return _sealed(record, record.seal or seal)
+
+    def expire(self, key: ConversationKey, stream: str) -> ExpireVerdict:
+        """See `HotStore.expire`."""
+        now_ms, record = self._clock.now_ms(), self._conversation(key).streams.get(stream)
+        if record is None or record.settled:
+            return Unknown()
+        if record.due_ms() > now_ms:
+            return Alive(record.due_ms())
+        end = record.seal or judge_time(record, now_ms=now_ms)
+        assert end is not None, "what is due has its end"  # noqa: S101 -- by `Stream.due_ms`
+        if record.seal is None:
+            self._end(record, end)
+        return _sealed(record, end)
 
     def settle(self, key: ConversationKey, stream: str) -> tuple[str, ...]:
         """See `HotStore.settle`. A stream without a seal is forgotten as a whole."""
@@ -147,29 +156,72 @@ class HotMemory:
         elif record is not None:
             record.settled = True
             record.log.clear()
-            conversation.forgotten_at[stream] = self._clock.now_ms() + SETTLED_STATE_MS
+            conversation.forgotten_ms[stream] = self._clock.now_ms() + SETTLED_STATE_MS
+        return self.fill(key, stream)
+
+    def claim(
+        self,
+        key: ConversationKey,
+        message: str,
+        *,
+        parent: str | None,
+        fork: bool,
+        confirmed: str | UnsetType | None = UNSET,
+    ) -> ClaimVerdict:
+        """See `HotStore.claim`."""
+        now_ms, void_ms, conversation = self._clock.now_ms(), self._limits.claim_void_ms, self._conversation(key)
+        if message in conversation.live:
+            return IdTaken()
+        register = conversation.register
+        if confirmed is not UNSET:
+            register = conversation.keep_register(now_ms)
+            register.confirm(confirmed, now_ms=now_ms, void_ms=void_ms)
+        if not register.holds(message):
+            if not register.is_sure(now_ms=now_ms, void_ms=void_ms):
+                return LeafUnknown()
+            verdict = judge_claim(register, conversation.live, parent=parent, fork=fork)
+            if not isinstance(verdict, Claimed):
+                return verdict
+        conversation.keep_register(now_ms).claim(message, now_ms=now_ms)
+        return Claimed()
+
+    def fill(self, key: ConversationKey, message: str) -> tuple[str, ...]:
+        """See `HotStore.fill`."""
+        now_ms = self._clock.now_ms()
+        self._conversation(key).keep_register(now_ms).fill(message, now_ms=now_ms)
         return self.viewers(key)
 
-    def resume(self, key: ConversationKey, stream: str, *, epoch: int, offset: int) -> ResumeVerdict:
+    def release(self, key: ConversationKey, message: str) -> None:
+        """See `HotStore.release`."""
+        self._conversation(key).register.release(message)
+
+    def resume(
+        self, key: ConversationKey, stream: str, *, epoch: int, offset: int, connection: str | None = None
+    ) -> ResumeVerdict:
         """See `HotStore.resume`."""
-        record = self._conversation(key).streams.get(stream)
-        if record is None or record.settled:
-            return Unknown()
-        end = len(record.log)
-        at = offset if epoch == record.epoch and offset <= end else 0
-        page = _page(record.log, at)
-        return Resumed(
-            epoch=record.epoch,
-            at=at,
-            log=page,
-            offset=at + len(page),
-            more=at + len(page) < end,
-            sealed=record.seal is not None,
-        )
+        conversation = self._conversation(key)
+        record = conversation.streams.get(stream)
+        verdict: ResumeVerdict = Unknown()
+        if record is not None and not record.settled:
+            end = len(record.log)
+            at = offset if epoch == record.epoch and offset <= end else 0
+            page = _page(record.log, at)
+            verdict = Resumed(
+                epoch=record.epoch,
+                at=at,
+                log=page,
+                offset=at + len(page),
+                more=at + len(page) < end,
+                sealed=record.seal is not None,
+                is_due=record.due_ms() <= self._clock.now_ms(),
+            )
+        if connection in conversation.lagging and not (isinstance(verdict, Resumed) and verdict.more):
+            conversation.leases[connection] = conversation.lagging.pop(connection)
+        return verdict
 
     def live(self, key: ConversationKey) -> tuple[LiveStream, ...]:
         """See `HotStore.live`."""
-        conversation = self._conversation(key)
+        now_ms, conversation = self._clock.now_ms(), self._conversation(key)
         return tuple(
             LiveStream(
                 stream=stream,
@@ -178,52 +230,49 @@ class HotMemory:
                 parent=record.facts.parent,
                 role=record.facts.role,
                 region=self._region,
+                is_due=record.due_ms() <= now_ms,
             )
             for stream, record in sorted(conversation.streams.items())
             if not record.settled
         )
 
-    def subscribe(self, key: ConversationKey, connection: str, *, lease_ms: int) -> Full | None:
-        """See `HotStore.subscribe`."""
-        leases = self._conversation(key).leases
-        if connection not in leases and len(leases) >= VIEWERS_MAX:
-            return Full()
-        leases[connection] = self._clock.now_ms() + lease_ms
-        return None
+    def _reopened(self, known: Stream | None, judged: Reopen, *, writer: Writer, facts: Facts) -> Stream:
+        """The record that an accepted open makes. A new epoch may be silent anew, but does not get more time in all."""
+        now_ms, limits = self._clock.now_ms(), self._limits
+        record = Stream(
+            epoch=judged.epoch,
+            writer=writer,
+            facts=facts,
+            lease_ms=now_ms + limits.lease_ms,
+            silent_ms=now_ms + limits.silent_ms,
+            long_ms=now_ms + limits.stream_ms_max,
+            log=[],
+        )
+        if known is not None:
+            record.long_ms = known.long_ms
+            if judged.epoch == known.epoch:
+                record.silent_ms = known.silent_ms
+            if judged.keep_log:
+                record.facts, record.log, record.log_bytes = known.facts, known.log, known.log_bytes
+        return record
 
-    def unsubscribe(self, key: ConversationKey, connections: Sequence[str]) -> None:
-        """See `HotStore.unsubscribe`."""
-        leases = self._conversation(key).leases
-        for connection in connections:
-            leases.pop(connection, None)
+    def _end(self, record: Stream, seal: Seal) -> None:
+        record.seal = seal
+        record.old_ms = self._clock.now_ms() + self._limits.seal_old_ms
 
-    def viewers(self, key: ConversationKey) -> tuple[str, ...]:
-        """See `HotStore.viewers`."""
-        return tuple(self._conversation(key).leases)
 
-    def _conversation(self, key: ConversationKey) -> _Conversation:
-        """The conversation as it stands now: what has run out is gone. Every call goes through here."""
-        if self.unavailable:
-            raise HotUnavailable("the hot tier in memory is told to be unavailable")
-        conversation = self._conversations.setdefault(key, _Conversation())
-        now_ms = self._clock.now_ms()
-        for connection in [name for name, end in conversation.leases.items() if end <= now_ms]:
-            del conversation.leases[connection]
-        for stream in [name for name, end in conversation.forgotten_at.items() if end <= now_ms]:
-            del conversation.forgotten_at[stream], conversation.streams[stream]
-        return conversation
+def _sealed(record: Stream, seal: Seal) -> Sealed:
+    return Sealed(epoch=record.epoch, seal=seal, facts=record.facts, log=tuple(record.log), settled=record.settled)
 
 
 def _judge_place(
-    conversation: _Conversation, *, parent: str | None, parent_settled: bool, leaf: str | None, is_leaf_judged: bool
+    conversation: Conversation, *, parent: str | None, parent_settled: bool, is_leaf_judged: bool
 ) -> StaleLeaf | ParentOpen | ParentMissing | Full | None:
     """Whether a new stream may stand under that parent (docs/protocol.md, section 2, "Turns")."""
-    live = [stream for stream, record in conversation.streams.items() if not record.settled]
-    present = max([*live, *([] if leaf is None else [leaf])], default=None)
-    if parent != present and is_leaf_judged:
-        return StaleLeaf(present)
-    if parent in live:
-        return ParentOpen()
+    live = conversation.live
+    verdict = judge_claim(conversation.register, live, parent=parent, fork=not is_leaf_judged)
+    if isinstance(verdict, StaleLeaf | ParentOpen):
+        return verdict
     if not parent_settled:
         return ParentMissing()
     return Full() if len(live) >= LIVE_STREAMS_MAX else None

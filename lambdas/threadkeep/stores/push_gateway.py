@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError
 
 from threadkeep.domain.bounds import FAN_OUT_WAIT_MS, VIEWERS_MAX
+from threadkeep.ports import Delivery
 from threadkeep.stores.aws_config import PUSH_THREADS_MAX
 from threadkeep.stores.aws_faults import code_of, status_of
 
@@ -37,7 +38,7 @@ class GatewayPush:
         self._wait_s = wait_ms / 1_000
         self._pool = ThreadPoolExecutor(max_workers=PUSH_THREADS_MAX, thread_name_prefix="push")
 
-    def send(self, connections: Sequence[str], frame: bytes) -> tuple[str, ...]:
+    def send(self, connections: Sequence[str], frame: bytes) -> Delivery:
         """See `Push`. What has not begun when the wait ends is not sent any more; nor beyond `VIEWERS_MAX`."""
         posts = {
             self._pool.submit(self._post, connection, frame): connection for connection in connections[:VIEWERS_MAX]
@@ -46,11 +47,13 @@ class GatewayPush:
         for post in late:
             post.cancel()
         outcomes = {connection: _outcome(post) if post in done else "late" for post, connection in posts.items()}
-        unserved = Counter(outcome for outcome in outcomes.values() if outcome not in {"sent", "gone"})
-        unserved += Counter({"beyond_bound": len(connections) - len(posts)})
+        outcomes |= dict.fromkeys(connections[VIEWERS_MAX:], "beyond_bound")
+        unserved = {name: outcome for name, outcome in outcomes.items() if outcome not in {"sent", "gone"}}
         if unserved:
-            _LOG.warning("viewers not served: %s of %s", dict(unserved), len(connections))
-        return tuple(connection for connection, outcome in outcomes.items() if outcome == "gone")
+            _LOG.warning("viewers not served: %s of %s", dict(Counter(unserved.values())), len(connections))
+        return Delivery(
+            gone=tuple(name for name, outcome in outcomes.items() if outcome == "gone"), late=tuple(unserved)
+        )
 
     def _post(self, connection: str, frame: bytes) -> None:
         self._client.post_to_connection(ConnectionId=connection, Data=frame)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from threadkeep.ports import Delivery
+
 
 class PushMemory:
     """`threadkeep.ports.Push` that remembers what it was given.
@@ -19,11 +21,14 @@ class PushMemory:
         self.gone: set[str] = set()
         self.unserved: set[str] = set()
 
-    def send(self, connections: Sequence[str], frame: bytes) -> tuple[str, ...]:
+    def send(self, connections: Sequence[str], frame: bytes) -> Delivery:
         """See `Push`."""
         served = [connection for connection in connections if connection not in self.gone | self.unserved]
         self.frames += [(connection, frame) for connection in served]
-        return tuple(connection for connection in connections if connection in self.gone)
+        return Delivery(
+            gone=tuple(connection for connection in connections if connection in self.gone),
+            late=tuple(connection for connection in connections if connection in self.unserved - self.gone),
+        )
 
     def frames_of(self, connection: str) -> list[bytes]:
         """What one connection was sent."""

@@ -10,13 +10,20 @@ from threadkeep.usecases.services import Services
 
 
 def tell(services: Services, key: ConversationKey, viewers: Sequence[str], frame: bytes) -> None:
-    """Send the frame to the viewers and remove the gone ones. Never fails: what is kept does not hang on it."""
-    gone = services.push.send(viewers, frame) if viewers else ()
-    if gone:
-        try:
-            services.hot.unsubscribe(key, gone)
-        except HotUnavailable:
-            return  # their leases end by themselves
+    """Send the frame to the viewers; the gone ones are removed, the late ones get nothing more until they resume.
+
+    Never fails: what is kept does not hang on it.
+    """
+    if not viewers:
+        return
+    delivery = services.push.send(viewers, frame)
+    try:
+        if delivery.gone:
+            services.hot.unsubscribe(key, delivery.gone)
+        if delivery.late:
+            services.hot.mark_lagging(key, delivery.late)
+    except HotUnavailable:
+        return  # their leases end by themselves
 
 
 def tell_all(services: Services, key: ConversationKey, frame: bytes) -> None:

@@ -180,7 +180,7 @@ class FakeService:
                 raise Refused("conflict", reason="stale_leaf", detail={"leaf": leaf})
             epoch = streams.next_epoch(known=0, held=held or 0, now_ms=now_ms)
             facts = streams.Facts(parent=request["parent"], role=request["role"], model=request.get("model"))
-            stream = streams.Stream(epoch=0, writer=writer, facts=facts, lease_ms=0, log=[])
+            stream = streams.Stream(epoch=0, writer=writer, facts=facts, lease_ms=0, silent_ms=0, long_ms=0, log=[])
             verdict: Any = streams.Reopen(epoch, keep_log=False)
         else:
             takeover = request.get("takeover", False)

@@ -37,6 +37,8 @@ def stream(*log: bytes, seal: Seal | None = None, sealed_by: tuple[int, int] | N
         writer=ANN,
         facts=Facts(parent=None, role="assistant"),
         lease_ms=0,
+        silent_ms=0,
+        long_ms=0,
         log=list(log),
         seal=seal,
         sealed_by=sealed_by,

@@ -28,7 +28,7 @@ def test_a_settled_streams_state_stays_for_late_writers_and_then_goes(clock: Set
     assert talk.seal(epoch, 1) == Sealed(epoch=epoch, seal=COMPLETE, facts=ROOT, log=(), settled=True)
     clock.ms += 1
     assert talk.append(epoch, 1) == Unknown()
-    assert talk.open() == Opened(clock.ms, 0, fresh=True)
+    assert talk.open(fork=True) == Opened(clock.ms, 0, fresh=True)
 
 
 def test_an_epoch_goes_with_the_clock_and_never_back(clock: SetClock, talk: Talk) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.connections_server import ConnectionsServer, connections_server, push_client
 from threadkeep.domain.bounds import FAN_OUT_WAIT_MS, VIEWERS_MAX
+from threadkeep.ports import Delivery
 from threadkeep.stores.aws_config import PUSH_THREADS_MAX
 from threadkeep.stores.push_gateway import GatewayPush
 
@@ -29,7 +30,7 @@ def test_a_slow_viewer_is_not_waited_for_beyond_the_bound(
     push = GatewayPush(push_client(server.url, read_timeout=PATIENT_S), wait_ms=PATIENT_MS)
     push.send(["a"], b"warm up")
     push._wait_s = FAN_OUT_WAIT_MS / 1_000
-    assert push.send(["slow"], b"1") == ()
+    assert push.send(["slow"], b"1") == Delivery(late=("slow",))
     assert not server.released.is_set()  # it has not answered yet, and we are here already
     assert server.asked["slow"] == 1
     assert "{'late': 1} of 1" in caplog.text
@@ -38,7 +39,7 @@ def test_a_slow_viewer_is_not_waited_for_beyond_the_bound(
 def test_what_had_no_turn_within_the_bound_is_not_sent_later(server: ConnectionsServer) -> None:
     push = GatewayPush(push_client(server.url, read_timeout=PATIENT_S), wait_ms=FAN_OUT_WAIT_MS)
     slow = [f"slow-{number}" for number in range(PUSH_THREADS_MAX)]
-    push.send([*slow, "a"], b"1")
+    assert push.send([*slow, "a"], b"1") == Delivery(late=(*slow, "a"))
     server.released.set()
     push._pool.shutdown(wait=True)
     assert server.asked["a"] == 0
@@ -64,7 +65,8 @@ def test_more_viewers_than_a_conversation_may_have_are_left_out(
     server: ConnectionsServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     push = GatewayPush(push_client(server.url), wait_ms=PATIENT_MS)
-    push.send([f"viewer-{number}" for number in range(VIEWERS_MAX + 2)], b"1")
+    viewers = [f"viewer-{number}" for number in range(VIEWERS_MAX + 2)]
+    assert push.send(viewers, b"1") == Delivery(late=tuple(viewers[VIEWERS_MAX:]))
     assert len(server.frames) == VIEWERS_MAX
     assert f"{{'beyond_bound': 2}} of {VIEWERS_MAX + 2}" in caplog.text
 
@@ -73,7 +75,7 @@ def test_a_gateway_that_cannot_be_reached_is_no_error(caplog: pytest.LogCaptureF
     with connections_server() as server:
         url = server.url
     push = GatewayPush(push_client(url), wait_ms=PATIENT_MS)
-    assert push.send(["a", "b"], b"1") == ()
+    assert push.send(["a", "b"], b"1") == Delivery(late=("a", "b"))
     assert "{'EndpointConnectionError': 2} of 2" in caplog.text
 
 
