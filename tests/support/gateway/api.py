@@ -32,6 +32,7 @@ class Api:
         faults: what goes wrong; may be changed at any time.
         sessions: connections that take posts, by id.
         counts: what happened, by name, so that a test can tell that its fault was there.
+        failures: errors of the gateway's own, which end the test.
     """
 
     stage: str
@@ -46,6 +47,7 @@ class Api:
     sessions: dict[str, Session] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    failures: list[BaseException] = field(default_factory=list)
 
     def route(self, message: str) -> str:
         """The route key of a message: `$request.body.action`, or `$default` where that names none."""
@@ -68,4 +70,9 @@ class Api:
         """Do it beside everything else; `FaultGateway.settle` waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(self._note_end)
+
+    def _note_end(self, task: asyncio.Task[Any]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failures.append(error)

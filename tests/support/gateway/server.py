@@ -68,7 +68,8 @@ class FaultGateway:
         )
         self._endpoint = Endpoint(self._api)
         self._connections = itertools.count()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._sessions: set[asyncio.Task[Any]] = set()
+        self._posters: set[asyncio.Task[Any]] = set()
         # Bound here, not in `start`: the handlers' configuration wants the address before the gateway runs.
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._server: asyncio.Server | None = None
@@ -115,22 +116,29 @@ class FaultGateway:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        """Close everything, in the order in which one part needs the other.
+
+        Raises:
+            ExceptionGroup: the gateway itself failed somewhere.
+        """
         assert self._server is not None
         self._server.close()
         for session in tuple(self._api.sessions.values()):
             session.close(CloseCode.GOING_AWAY)
+        await asyncio.gather(*self._sessions)
         await self.settle()
         await self._api.functions.close()
-        for task in tuple(self._tasks):
+        for task in self._posters:  # kept alive by their clients
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.settle()
+        await asyncio.gather(*self._posters, return_exceptions=True)
         await self._server.wait_closed()
+        if self._api.failures:
+            raise BaseExceptionGroup("the fault gateway failed", self._api.failures)
 
     async def settle(self) -> None:
         """Wait until no message is being answered and no frame is held back."""
         while self._api.tasks:
-            await asyncio.gather(*self._api.tasks)
+            await asyncio.wait(self._api.tasks)
 
     @contextlib.contextmanager
     def in_thread(self) -> Iterator[Self]:
@@ -150,18 +158,23 @@ class FaultGateway:
             loop.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
+        self._posters.add(task)
         try:
-            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
             head = await reader.readuntil(b"\r\n\r\n")
             if MARK.encode() in head.partition(b"\r\n")[0]:
                 await self._endpoint.serve(head, reader, writer)
             else:
+                self._posters.discard(task)
+                self._sessions.add(task)
                 await Session(self._api, next(self._connections), reader, writer).run(head)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-            return
+            return  # the client left, or never spoke HTTP
+        except Exception as error:  # noqa: BLE001 -- raised again at the end, where the test sees it
+            self._api.failures.append(error)
         finally:
             writer.close()
-            self._tasks.discard(task)
+            self._posters.discard(task)
+            self._sessions.discard(task)
