@@ -22,6 +22,7 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
         table: DynamoDB actions on the table; empty: it does not know the table.
         owner_index: DynamoDB actions on the index by owner.
         objects: S3 actions on large bodies in the region's bucket; empty: it does not know the bucket.
+        uploads: S3 actions on what clients uploaded, in the same bucket.
         hot: whether it talks to Valkey.
         pushes: whether it posts to connections.
         concurrency_percent: its share of what can be reserved of `lambda_concurrency`; a fifth is left to all else.
@@ -32,6 +33,7 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
     table: tuple[str, ...] = ()
     owner_index: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
+    uploads: tuple[str, ...] = ()
     hot: bool = True
     pushes: bool = False
 
@@ -41,11 +43,19 @@ _WRITE: Final = ("dynamodb:PutItem", "dynamodb:UpdateItem")
 
 ROUTE_BULKHEADS: Final = (
     Bulkhead(name="connection", table=_READ, concurrency_percent=10),
-    Bulkhead(name="send", table=_READ + _WRITE, objects=("s3:GetObject",), pushes=True, concurrency_percent=15),
+    Bulkhead(
+        name="send",
+        table=_READ + _WRITE,
+        objects=("s3:GetObject", "s3:PutObject"),
+        uploads=("s3:GetObject", "s3:PutObject"),  # a client puts with the rights of whoever signed for it
+        pushes=True,
+        concurrency_percent=15,
+    ),
     Bulkhead(
         name="stream",
         table=_READ + _WRITE,
         objects=("s3:GetObject", "s3:PutObject"),
+        uploads=("s3:GetObject",),
         pushes=True,
         concurrency_percent=35,
     ),

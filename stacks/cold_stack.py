@@ -1,4 +1,4 @@
-"""A region's bucket: bodies too large for the table, and segments of cold conversations."""
+"""A region's bucket: bodies too large for the table, uploads on their way there, segments of cold conversations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from constructs import Construct
 
 from stacks import capabilities, naming
 from stacks.settings import Settings
+from threadkeep import schema
 
 _INSTANT_RETRIEVAL_BYTES_MIN: Final = 128 * 1024
 """Smaller objects are billed as this many bytes in Glacier Instant Retrieval (S3 pricing), so they stay."""
 _INSTANT_RETRIEVAL_AFTER_DAYS: Final = 30
 """A body is as warm as its conversation at first; what is this old is read seldom enough for a fee per read."""
+
+_PREFLIGHT_S: Final = 60 * 60
+"""How long a browser remembers that it may."""
 
 
 class ColdStack(cdk.Stack):
@@ -41,6 +45,11 @@ class ColdStack(cdk.Stack):
                     id="abort-incomplete-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)
                 ),
                 s3.LifecycleRule(
+                    id="unused-uploads-expire",
+                    prefix=schema.UPLOADS_PREFIX,
+                    expiration=cdk.Duration.days(schema.UPLOADS_DAYS),
+                ),
+                s3.LifecycleRule(
                     id="large-and-old-to-instant-retrieval",
                     object_size_greater_than=_INSTANT_RETRIEVAL_BYTES_MIN - 1,
                     transitions=[
@@ -51,6 +60,7 @@ class ColdStack(cdk.Stack):
                     ],
                 ),
             ],
+            cors=_browser_uploads(settings),
         )
         cdk.Validations.of(bucket).acknowledge(
             cdk.Acknowledgment(
@@ -63,3 +73,18 @@ class ColdStack(cdk.Stack):
             ),
         )
         cdk.CfnOutput(self, "BucketName", value=bucket.bucket_name)
+
+
+def _browser_uploads(settings: Settings) -> list[s3.CorsRule]:
+    """Let pages of the allowed origins put what they were given a URL for; nobody else's, and nothing but that."""
+    if not settings.allowed_origins:
+        return []
+    return [
+        s3.CorsRule(
+            id="uploads",
+            allowed_methods=[s3.HttpMethods.PUT],
+            allowed_origins=[*settings.allowed_origins],
+            allowed_headers=["content-type", "x-amz-checksum-sha256"],
+            max_age=_PREFLIGHT_S,
+        )
+    ]

@@ -121,6 +121,16 @@ class RealtimeStack(cdk.Stack):
                 resources=[f"{bucket}/*/bodies/*"],
                 wildcard_reason="the tenant, conversation and message in an object's key are known at run time only",
             )
+        if bulkhead.uploads:
+            bucket = naming.bucket_arn(self, stage)
+            yield Right(
+                actions=bulkhead.uploads,
+                resources=[f"{bucket}/{schema.UPLOADS_PREFIX}*"],
+                wildcard_reason="the tenant and conversation in an upload's key are known at run time only",
+            )
+            # Without it S3 answers for an object that is not there as if it were forbidden (S3 API reference,
+            # "HeadObject", quoted in aws/aws-sdk#50, read 2026-11-29): a forgotten upload must not look like our fault.
+            yield Right(actions=["s3:ListBucket"], resources=[bucket])
         if bulkhead.pushes:
             yield Right(
                 actions=["execute-api:ManageConnections"],

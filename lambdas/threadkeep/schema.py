@@ -32,6 +32,8 @@ DUE_SORT: Final = "due_at"
 UPLOADS_PREFIX: Final = "!uploads/"
 """Begins the keys of the bucket's objects that expire. A tenant's name begins all others and is percent-encoded, so
 that none can hold the ``!``: no tenant's bodies ever expire for its name."""
+UPLOADS_DAYS: Final = 2
+"""How long an upload waits to be named in a message."""
 
 TTL_ATTRIBUTE: Final = "expires_at"
 """Epoch seconds. DynamoDB removes such items within days; every read checks for itself."""

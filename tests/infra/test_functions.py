@@ -98,6 +98,9 @@ def test_no_two_functions_share_a_role_and_no_role_has_a_managed_policy(aws: Dep
 def test_its_rights_are_these_and_no_more(function: Function) -> None:
     table, index = function.arn_of_table, f"{function.arn_of_table}/index/{schema.OWNER_INDEX}"
     bodies = f"arn:aws:s3:::{function.bucket}/*/bodies/*"
+    uploads = f"arn:aws:s3:::{function.bucket}/!uploads/*"
+    get_and_put = {"s3:GetObject", "s3:PutObject"}
+    missing = {f"arn:aws:s3:::{function.bucket}": {"s3:ListBucket"}}  # else S3 hides that an upload is not there
     connections = f"arn:aws:execute-api:{function.region}:{ACCOUNT}:{function.api}/prod/POST/@connections/*"
     hot = f"arn:aws:elasticache:{function.region}:{ACCOUNT}:"
     connect = {"elasticache:Connect"}
@@ -108,8 +111,8 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
     push = {connections: {"execute-api:ManageConnections"}}
     expected: dict[str, dict[str, set[str]]] = {
         "connection": {table: READ, **login},
-        "send": {table: READ | WRITE, bodies: {"s3:GetObject"}, **push, **login},
-        "stream": {table: READ | WRITE, bodies: {"s3:GetObject", "s3:PutObject"}, **push, **login},
+        "send": {table: READ | WRITE, bodies: get_and_put, uploads: get_and_put, **missing, **push, **login},
+        "stream": {table: READ | WRITE, bodies: get_and_put, uploads: {"s3:GetObject"}, **missing, **push, **login},
         "history": {
             table: READ | {"dynamodb:BatchGetItem"},
             index: {"dynamodb:Query"},

@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 
 from tests.infra.synthesized import ACCOUNT, Deployment, resolve
+from threadkeep import schema
+from threadkeep.domain import ids
+from threadkeep.domain.model import ConversationKey
+from threadkeep.stores import object_keys
 
 REGIONS = ("eu-central-1", "us-east-1")
 
@@ -75,12 +79,27 @@ def test_the_bucket_keeps_no_versions_and_copies_nothing(bucket: dict[str, Any])
     assert not {"VersioningConfiguration", "ReplicationConfiguration"} & set(bucket["Properties"])
 
 
-def test_only_large_objects_move_to_instant_retrieval_and_none_expires(bucket: dict[str, Any]) -> None:
-    abort, move = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+def test_large_objects_move_to_instant_retrieval_and_none_but_uploads_expires(bucket: dict[str, Any]) -> None:
+    abort, expire, move = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert (expire["Prefix"], expire["ExpirationInDays"], expire["Status"]) == ("!uploads/", 2, "Enabled")
     assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
     assert move["ObjectSizeGreaterThan"] == 128 * 1024 - 1
     assert move["Transitions"] == [{"StorageClass": "GLACIER_IR", "TransitionInDays": 30}]
     assert all("Expiration" not in name for rule in (abort, move) for name in rule)
+
+
+def test_no_tenants_objects_begin_as_uploads_do() -> None:
+    """Whatever a tenant is called: its bodies would expire, and be any caller's to write."""
+    for tenant in ("!uploads", "!", "", "uploads", "a/!uploads", "%21uploads"):
+        key = ConversationKey(tenant, ids.mint(0))
+        assert not object_keys.body(key, ids.mint(0), b"").startswith(schema.UPLOADS_PREFIX)
+
+
+def test_pages_of_the_allowed_origins_may_put_with_a_digest_and_no_more(bucket: dict[str, Any]) -> None:
+    (rule,) = bucket["Properties"]["CorsConfiguration"]["CorsRules"]
+    assert rule["AllowedMethods"] == ["PUT"]
+    assert rule["AllowedOrigins"] == ["https://chat.example.com", "https://app.example.com"]
+    assert rule["AllowedHeaders"] == ["content-type", "x-amz-checksum-sha256"]
 
 
 def test_the_bucket_outlives_its_stack(bucket: dict[str, Any]) -> None:

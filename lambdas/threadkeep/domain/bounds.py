@@ -22,8 +22,6 @@ UPLOAD_BYTES_MAX: Final = 8 * 1024 * 1024
 """What is uploaded past the frames: the parts of a message as JSON, or a file that one names."""
 UPLOAD_URL_S: Final = 15 * 60
 """How long an upload may be begun after it was asked for."""
-UPLOAD_DAYS: Final = 2
-"""How long an upload waits to be named in a message."""
 BODY_INLINE_BYTES_MAX: Final = 300_000
 """A packed body kept in the item. DynamoDB refuses items over 400 KB."""
 JSON_DEPTH_MAX: Final = 64
