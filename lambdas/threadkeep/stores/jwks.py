@@ -6,7 +6,7 @@ import time
 from typing import Any, Final
 
 import jwt
-from jwt import PyJWKClient, PyJWKClientError
+from jwt import PyJWKClient
 
 from threadkeep.ports import TokenRefused
 
@@ -47,7 +47,7 @@ class JwksVerifier:
                 audience=self._audience,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWTError, PyJWKClientError) as error:
+        except (jwt.PyJWTError, ValueError, OSError) as error:  # the last two: keys that are no JSON, a cut connection
             raise TokenRefused(type(error).__name__) from error
         return claims
 
