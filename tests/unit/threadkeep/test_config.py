@@ -1,0 +1,87 @@
+"""A function's environment: what the stacks write is what the function reads."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threadkeep.config import Config, ConfigError, HotConfig, ModelConfig
+
+LEAST = {"THREADKEEP_STAGE": "test", "THREADKEEP_REGION": "eu-central-1"}
+FULL = Config(
+    stage="test",
+    region="eu-central-1",
+    table="threadkeep-test",
+    bucket="threadkeep-test-cold",
+    connections_url="https://example.execute-api.eu-central-1.amazonaws.com/test",
+    hot=HotConfig(host="valkey.example", port=6_379, auth="iam", user="stream", cache="threadkeep"),
+    jwks_url="https://issuer.example/jwks.json",
+    jwt_issuer="https://issuer.example/",
+    jwt_audience="threadkeep",
+    allowed_origins=("https://app.example", "http://localhost:3000"),
+    query_token=True,
+)
+
+names = st.from_regex(r"[!-~]{1,20}", fullmatch=True)
+hots = st.builds(
+    HotConfig, host=names, port=st.integers(1, 65_535), auth=st.sampled_from(["none", "iam"]), user=names, cache=names
+)
+configs = st.builds(
+    Config,
+    stage=names,
+    region=names,
+    table=st.just("") | names,
+    bucket=st.just("") | names,
+    hot=st.none() | hots,
+    model=st.none() | st.builds(ModelConfig, kind=st.just("bedrock"), name=names, system=names),
+    allowed_origins=st.lists(names, max_size=3).map(tuple),
+    query_token=st.booleans(),
+)
+
+
+@given(configs)
+def test_what_is_written_is_read(config: Config) -> None:
+    assert Config.from_environment(config.to_environment()) == config
+
+
+def test_the_environment_has_a_variable_a_setting() -> None:
+    assert FULL.to_environment() == LEAST | {
+        "THREADKEEP_TABLE": "threadkeep-test",
+        "THREADKEEP_BUCKET": "threadkeep-test-cold",
+        "THREADKEEP_CONNECTIONS_URL": "https://example.execute-api.eu-central-1.amazonaws.com/test",
+        "THREADKEEP_HOT_HOST": "valkey.example",
+        "THREADKEEP_HOT_PORT": "6379",
+        "THREADKEEP_HOT_AUTH": "iam",
+        "THREADKEEP_HOT_USER": "stream",
+        "THREADKEEP_HOT_CACHE": "threadkeep",
+        "THREADKEEP_JWKS_URL": "https://issuer.example/jwks.json",
+        "THREADKEEP_JWT_ISSUER": "https://issuer.example/",
+        "THREADKEEP_JWT_AUDIENCE": "threadkeep",
+        "THREADKEEP_ALLOWED_ORIGINS": "https://app.example http://localhost:3000",
+        "THREADKEEP_QUERY_TOKEN": "true",
+    }
+
+
+def test_what_is_not_set_allows_nothing_and_names_nothing() -> None:
+    config = Config.from_environment(LEAST | {"PATH": "/bin", "AWS_REGION": "elsewhere"})
+    assert config == Config(stage="test", region="eu-central-1")
+    assert (config.allowed_origins, config.query_token, config.hot) == ((), False, None)
+
+
+@pytest.mark.parametrize(
+    ("environment", "named"),
+    [
+        ({}, "stage"),
+        ({"THREADKEEP_STAGE": "test"}, "region"),
+        (LEAST | {"THREADKEEP_HOT_HOST": "valkey.example"}, "port"),
+        (LEAST | {"THREADKEEP_HOT_PORT": "6379"}, "host"),
+        (LEAST | {"THREADKEEP_HOT_HOST": "h", "THREADKEEP_HOT_PORT": "many"}, "hot.port"),
+        (LEAST | {"THREADKEEP_HOT_HOST": "h", "THREADKEEP_HOT_PORT": "1", "THREADKEEP_HOT_AUTH": "all"}, "hot.auth"),
+        (LEAST | {"THREADKEEP_QUERY_TOKEN": "perhaps"}, "query_token"),
+        (LEAST | {"THREADKEEP_MODEL_KIND": "openai", "THREADKEEP_MODEL_NAME": "m"}, "base_url"),
+    ],
+)
+def test_what_is_missing_or_malformed_is_named(environment: dict[str, str], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        Config.from_environment(environment)

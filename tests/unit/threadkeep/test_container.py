@@ -1,0 +1,100 @@
+"""The composition root: built from the environment, once, and no more than a function may use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from threadkeep import container
+from threadkeep.config import Config, ConfigError, HotConfig
+from threadkeep.domain.errors import HotUnavailable
+from threadkeep.domain.model import ConversationKey
+from threadkeep.stores.bodies_s3 import BodiesS3
+from threadkeep.stores.hot_valkey import HotValkey
+from threadkeep.stores.push_gateway import GatewayPush
+from threadkeep.stores.warm_dynamodb import WarmDynamoDB
+
+LAMBDAS = Path(__file__).parents[3] / "lambdas"
+NOBODY_PORT = 1
+FULL = Config(
+    stage="test",
+    region="eu-central-1",
+    table="threadkeep-test",
+    bucket="threadkeep-test-cold",
+    connections_url="https://example.execute-api.eu-central-1.amazonaws.com/test",
+    hot=HotConfig(host="127.0.0.1", port=NOBODY_PORT),
+)
+KEY = ConversationKey("acme", "0193e4a0-0000-7000-8000-000000000001")
+
+
+@pytest.fixture(autouse=True)
+def _empty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    for cached in (container.config, container.services):
+        cached.cache_clear()
+    yield
+    for cached in (container.config, container.services):
+        cached.cache_clear()
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, config: Config) -> None:
+    """Let that be the function's environment."""
+    for name, value in config.to_environment().items():
+        monkeypatch.setenv(name, value)
+
+
+def test_services_are_the_real_stores_and_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(monkeypatch, FULL)
+    services = container.services()
+    assert isinstance(services.hot, HotValkey)
+    assert isinstance(services.warm, WarmDynamoDB)
+    assert isinstance(services.push, GatewayPush)
+    assert isinstance(services.warm._bodies, BodiesS3)
+    assert services.region == "eu-central-1"
+    assert container.services() is services
+
+
+def test_valkey_is_reached_when_it_is_used_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(monkeypatch, FULL)
+    hot = container.services().hot
+    with pytest.raises(HotUnavailable):
+        hot.live(KEY)
+
+
+def test_a_function_without_a_hot_tier_is_told_which_settings_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(monkeypatch, Config(stage="test", region="eu-central-1"))
+    with pytest.raises(ConfigError, match="THREADKEEP_HOT_HOST"):
+        container.services()
+
+
+def test_what_a_function_has_no_use_of_says_so_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(monkeypatch, Config(stage="test", region="eu-central-1", table="t", hot=FULL.hot))
+    services = container.services()
+    with pytest.raises(ConfigError, match=r"`send`.*THREADKEEP_CONNECTIONS_URL"):
+        services.push.send(["c="], b"{}")
+    assert isinstance(services.warm, WarmDynamoDB)
+    with pytest.raises(ConfigError, match=r"`get`.*THREADKEEP_BUCKET"):
+        services.warm._bodies.get("x")
+
+
+def test_the_clock_shows_the_systems_time() -> None:
+    before = time.time_ns() // 1_000_000
+    assert before <= container.SystemClock().now_ms() <= before + 60_000
+
+
+@pytest.mark.parametrize("module", sorted(path.stem for path in (LAMBDAS / "handlers").glob("[!_]*.py")))
+def test_importing_a_handler_needs_no_environment_and_loads_no_client(module: str) -> None:
+    """In an interpreter of its own: whatever it would do at import it does there."""
+    program = f"import sys, handlers.{module}; print(sorted({{'boto3', 'valkey', 'jwt', 'httpx'}} & set(sys.modules)))"
+    environment = {"PYTHONPATH": str(LAMBDAS), "PATH": os.environ["PATH"]}
+    done = subprocess.run(  # noqa: S603 -- this very interpreter
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
