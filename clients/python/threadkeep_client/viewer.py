@@ -173,9 +173,8 @@ class Viewer:
         epoch, at, ops = frame["epoch"], frame["at"], tuple(frame["ops"])
         verdict = answer.judge(epoch, at)
         if verdict is Verdict.RESUME:
-            await self._resume(answer)
-            verdict = answer.judge(epoch, at)
-        if verdict is Verdict.APPLY and answer.id in self.answers:
+            await self._resume(answer)  # what it answers holds this frame too
+        elif verdict is Verdict.APPLY:
             answer.take(ops, epoch=epoch, following=frame["next"])
             answer.due = answer.missing_since = None
             self._grew(answer, ops)

@@ -122,7 +122,9 @@ async def test_no_more_than_the_bound_are_in_flight(server: FakeServer) -> None:
 async def test_an_unanswered_request_is_repeated_as_it_was(server: FakeServer, what: What) -> None:
     async with Connection(server.url, "t") as connection:
         server.fail("conversation.create", what, times=2)
+        begin = now()
         reply = await connection.request("conversation.create", conversation="c", title="t")
+        assert now() - begin < (22 if what.startswith("lose") else 5)
     assert reply["conversation"]["id"] == "c"
     sent = server.sent("conversation.create")
     assert len(sent) == 3

@@ -29,6 +29,7 @@ _PIECE_CHARS: Final = 100
 """An append each: so an answer of ordinary length takes a dozen frames."""
 _SETTLE_S: Final = 30.0
 _OUTAGE_S: Final = 30.0
+_FAREWELL_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +132,11 @@ class Replay:
     ) -> str:
         """Stream an answer in small pieces; returns its id."""
         answer = self._worker.produce(
-            conversation, parent=parent, model=model, fork=fork, settings=ProducerSettings(outage_s=_OUTAGE_S)
+            conversation,
+            parent=parent,
+            model=model,
+            fork=fork,
+            settings=ProducerSettings(outage_s=_OUTAGE_S, farewell_s=_FAREWELL_S),
         )
         async with answer:
             begin = asyncio.get_running_loop().time()
