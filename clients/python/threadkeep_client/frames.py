@@ -37,6 +37,18 @@ def to_json(value: Any) -> str:
     return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
 
 
+def from_json(text: str | bytes) -> Any:
+    """A value; numbers as the module says.
+
+    Raises:
+        ValueError: It is no JSON, or nested too deeply to read.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
 def json_bytes(value: Any) -> int:
     """The size of `value` on the wire, in UTF-8 bytes of JSON."""
     return len(to_json(value).encode())
@@ -64,8 +76,8 @@ def decode(text: str | bytes) -> dict[str, Any] | None:
     Such a frame is the gateway's own, and names no request.
     """
     try:
-        frame = json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+        frame = from_json(text)
+    except ValueError:
         return None
     if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
         return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from threadkeep_client.errors import TooLargeError
-from threadkeep_client.frames import OPS_BYTES_MAX, json_bytes, to_json
+from threadkeep_client.frames import OPS_BYTES_MAX, from_json, json_bytes, to_json
 from threadkeep_client.wire import JsonObject, Op, Part, text_of
 
 _GROWING: Final = {"tool_call": "arguments", "tool_result": "output"}
@@ -24,17 +24,22 @@ def growing_field(part: Part) -> str:
 class Assembly:
     """A message in the making: parts and metadata, changed by ops in order.
 
-    Folding never fails: an op of a kind or shape that this version does not know changes nothing. Growing strings are
-    kept in pieces and joined when looked at, so that an append costs what it brings.
+    An op of a kind or shape that this version does not know changes nothing. Growing strings are kept in pieces and
+    joined when looked at, so that an append costs what it brings.
     """
 
     def __init__(self) -> None:
         self._parts: dict[int, Part] = {}
         self._grown: dict[int, list[str]] = {}
+        self._json: dict[tuple[int, str], list[str]] = {}
         self.metadata: JsonObject = {}
 
     def apply(self, ops: Iterable[Op]) -> None:
-        """Take further ops."""
+        """Take further ops.
+
+        Raises:
+            ValueError: The pieces of a field's JSON add up to none.
+        """
         for op in ops:
             match op:
                 case ["part", int(index), dict(part)]:
@@ -48,6 +53,8 @@ class Assembly:
                     self._parts[index] = self._parts.get(index, {}) | fields
                 case ["meta", dict(fields)]:
                     self.metadata |= fields
+                case ["json", int(index), str(name), str(text), bool(last)]:
+                    self._grow_json(index, name, text, last=last)
 
     @property
     def parts(self) -> list[Part]:
@@ -60,6 +67,15 @@ class Assembly:
     def text(self) -> str:
         """The text of all text parts as it stands."""
         return text_of(self.parts)
+
+    def _grow_json(self, index: int, name: str, text: str, *, last: bool) -> None:
+        """A settled message's log says so what no other op could carry; no producer does."""
+        pieces = self._json.setdefault((index, name), [])
+        pieces.append(text)
+        if last:
+            del self._json[index, name]
+            self._join(index)
+            self._parts[index] = self._parts.get(index, {}) | {name: from_json("".join(pieces))}
 
     def _join(self, index: int) -> None:
         grown = self._grown.pop(index, None)

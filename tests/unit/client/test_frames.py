@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadkeep_client.errors import TooLargeError
@@ -24,6 +24,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_every_value_comes_back_equal_with_its_kind(value: Any) -> None:
     frame = decode(encode({"type": "x", "value": value}))

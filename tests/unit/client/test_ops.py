@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadkeep.domain import ops as reference
@@ -37,6 +37,7 @@ def folded_by_the_service(ops: list[Op]) -> tuple[Any, Any]:
     return json.loads(msgspec.json.encode(assembly.parts())), json.loads(msgspec.json.encode(assembly.metadata))
 
 
+@settings(deadline=None)
 @given(OPS)
 def test_ops_fold_as_in_the_service(ops: list[Op]) -> None:
     assembly = Assembly()
@@ -44,6 +45,7 @@ def test_ops_fold_as_in_the_service(ops: list[Op]) -> None:
     assert (assembly.parts, assembly.metadata) == folded_by_the_service(ops)
 
 
+@settings(deadline=None)
 @given(OPS, st.integers(160, 400))
 def test_cutting_changes_nothing_and_every_batch_fits(ops: list[Op], bytes_max: int) -> None:
     batches = cut(ops, bytes_max)
@@ -51,6 +53,7 @@ def test_cutting_changes_nothing_and_every_batch_fits(ops: list[Op], bytes_max: 
     assert fold(op for batch in batches for op in batch) == fold(ops)
 
 
+@settings(deadline=None)
 @given(OPS)
 def test_merging_changes_nothing_and_leaves_no_neighbours(ops: list[Op]) -> None:
     merged = list(merge(ops))
@@ -103,6 +106,29 @@ def test_text_grows_the_field_of_its_part() -> None:
         {"type": "chart", "text": "kept", "points": [1, 1.0, 10**20]},
         {"type": "text", "text": "implied"},
     ]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(FIELDS, st.sampled_from([0, 100, 20_000])), max_size=4))
+def test_the_pieces_of_a_settled_message_add_up_to_it(described: list[tuple[dict[str, Any], int]]) -> None:
+    parts = [
+        {**fields, "type": kind, "long": {"あ\n": list(range(size // 4))}, growing: "😀\0" * size}
+        for (fields, size), (kind, growing) in zip(
+            described,
+            [("text", "text"), ("tool_call", "arguments"), ("tool_result", "output"), ("x", "y")],
+            strict=False,
+        )
+    ]
+    raw = tuple({name: msgspec.Raw(to_json(value).encode()) for name, value in part.items()} for part in parts)
+    assembly = Assembly()
+    for piece in reference.pieces(raw):
+        assembly.apply(json.loads(msgspec.json.encode(piece)))
+    assert repr(assembly.parts) == repr([json.loads(to_json(part)) for part in parts])
+
+
+def test_pieces_of_json_that_add_up_to_none_are_an_error() -> None:
+    with pytest.raises(ValueError, match="Expecting"):
+        fold([["part", 0, {"type": "x"}], ["json", 0, "n", "[1,", False], ["json", 0, "n", "}", True]])
 
 
 def test_ops_of_a_later_version_change_nothing() -> None:
