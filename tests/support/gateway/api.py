@@ -32,6 +32,7 @@ class Api:
         faults: what goes wrong; may be changed at any time.
         sessions: connections that take posts, by id.
         counts: what happened, by name, so that a test can tell that its fault was there.
+        largest_sent_bytes: the largest message that went out to a client.
         failures: errors of the gateway's own, which end the test.
     """
 
@@ -46,6 +47,7 @@ class Api:
     identity_sources: tuple[str, ...] = ()
     sessions: dict[str, Session] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    largest_sent_bytes: int = 0
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     failures: list[BaseException] = field(default_factory=list)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -31,15 +31,19 @@ def bulkheads() -> dict[str, Handler]:
 
 
 @contextmanager
-def serving(services: Services, key: SigningKey, *, allowed_origins: tuple[str, ...] = ()) -> Iterator[None]:
-    """Meanwhile the handlers work with these ports, and trust tokens signed with this key."""
+def serving(services: Services, key: SigningKey) -> Iterator[list[str]]:
+    """Meanwhile the handlers work with these ports, and trust tokens signed with this key.
+
+    Gives the faults that they note meanwhile: what, and the error's type.
+    """
+    noted: list[str] = []
     config = Config(
         stage="test",
         region=REGION,
         jwks_url="https://keys.invalid/jwks.json",
         jwt_issuer=key.issuer,
         jwt_audience=key.audience,
-        allowed_origins=allowed_origins,
+        allowed_origins=("https://app.example",),
         query_token=True,
     )
     authorizer._verifier.cache_clear()
@@ -50,7 +54,8 @@ def serving(services: Services, key: SigningKey, *, allowed_origins: tuple[str, 
         patch.setenv("POWERTOOLS_SERVICE_NAME", "threadkeep-test")
         patch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Threadkeep")
         patch.setattr(telemetry, "metrics", _Metrics().own)
-        yield
+        patch.setattr(telemetry, "note_fault", _noting(telemetry.note_fault, noted))
+        yield noted
     authorizer._verifier.cache_clear()
 
 
@@ -63,6 +68,14 @@ class _Metrics(threading.local):
     def own(self) -> EphemeralMetrics:
         """This thread's."""
         return self._metrics
+
+
+def _noting(note: Callable[[str, BaseException], None], noted: list[str]) -> Callable[[str, BaseException], None]:
+    def noting(what: str, error: BaseException) -> None:
+        noted.append(f"{what}: {type(error).__name__}")
+        note(what, error)
+
+    return noting
 
 
 def _sandboxed(handle: Any) -> Handler:

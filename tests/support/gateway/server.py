@@ -8,7 +8,7 @@ import itertools
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 from websockets.frames import CloseCode
@@ -26,6 +26,8 @@ from threadkeep.schema import ROUTES
 _HEAD_BYTES_MAX: Final = 64 * 1024
 _SEND_BUFFER_BYTES: Final = 16 * 1024
 """The kernel's part of a client's buffer: small, so that the gateway's own is what counts."""
+_PATIENCE_S: Final = 5.0
+_LOOK_S: Final = 0.005
 
 
 class FaultGateway:
@@ -99,6 +101,11 @@ class FaultGateway:
         return self._api.counts
 
     @property
+    def largest_sent_bytes(self) -> int:
+        """The largest message that went out to a client, in bytes of UTF-8."""
+        return self._api.largest_sent_bytes
+
+    @property
     def connections(self) -> tuple[str, ...]:
         """Ids of the connections that stand, vanished ones too, in the order in which they came."""
         return tuple(self._api.sessions)
@@ -139,6 +146,16 @@ class FaultGateway:
         """Wait until no message is being answered and no frame is held back."""
         while self._api.tasks:
             await asyncio.wait(self._api.tasks)
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        """Wait until it has happened here: what ends a socket comes by the network, with no reply to wait for.
+
+        Raises:
+            TimeoutError: it did not, within 5 s.
+        """
+        async with asyncio.timeout(_PATIENCE_S):
+            while not happened():  # noqa: ASYNC110 -- it looks at counts, which set no event
+                await asyncio.sleep(_LOOK_S)
 
     @contextlib.contextmanager
     def in_thread(self) -> Iterator[Self]:

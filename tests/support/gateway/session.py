@@ -249,6 +249,7 @@ class Session:
         if not self._socket.is_open or not self._passes_cut() or not self._socket.send(text):
             return False
         self.active_at = self._api.clock.now()
+        self._api.largest_sent_bytes = max(self._api.largest_sent_bytes, len(text.encode()))
         return True
 
     def _drop(self) -> None:

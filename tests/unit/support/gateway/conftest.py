@@ -89,10 +89,3 @@ async def arrived(gateway: FaultGateway, socket: ClientConnection) -> None:
     """Wait until everything that the client sent has come to the gateway and been answered for."""
     await (await socket.ping())
     await gateway.settle()
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    """Wait until it has happened: what ends a socket comes by the network, with no reply to wait for."""
-    async with asyncio.timeout(5):
-        while not happened():  # noqa: ASYNC110 -- it looks at counts, which set no event
-            await asyncio.sleep(0.005)

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.gateway import FaultGateway, Faults, Manners, VirtualClock
 from tests.support.gateway.events import new_id
-from tests.unit.support.gateway.conftest import Running, dial, posting, until
+from tests.unit.support.gateway.conftest import Running, dial, posting
 from tests.unit.support.gateway.functions import Lambdas, message
 
 
@@ -28,7 +28,7 @@ async def test_a_dead_id_is_gone_and_the_others_are_served(gateway: FaultGateway
     async with posting(gateway) as connections, dial(gateway) as one, dial(gateway) as two, dial(gateway) as three:
         async with dial(gateway), dial(gateway):
             viewers = gateway.connections
-        await until(lambda: len(gateway.connections) == 3)
+        await gateway.until(lambda: len(gateway.connections) == 3)
         posts = (connections.post(viewer, "to all") for viewer in viewers)
         met = await asyncio.gather(*posts, return_exceptions=True)
         assert met[:3] == [None] * 3
@@ -83,7 +83,7 @@ async def test_a_deleted_connection_closes_with_1000(gateway: FaultGateway, lamb
         await connections.delete(connection)
         await socket.wait_closed()
         assert socket.close_code == 1000
-        await until(lambda: gateway.counts["disconnects"] == 1)
+        await gateway.until(lambda: gateway.counts["disconnects"] == 1)
         with pytest.raises(connections.errors.GoneException):
             await connections.post(connection, "x")
     [event] = lambdas.of_kind("DISCONNECT")
@@ -120,7 +120,7 @@ async def test_a_client_that_vanished_takes_posts_until_the_idle_limit(
         sockets = [await dial(gateway) for _ in range(20)]
         for socket in sockets:
             socket.transport.abort()
-        await until(lambda: gateway.counts["vanished"] == 20)
+        await gateway.until(lambda: gateway.counts["vanished"] == 20)
         viewers = gateway.connections
         assert len(viewers) == 20
         for viewer in viewers:
@@ -129,7 +129,7 @@ async def test_a_client_that_vanished_takes_posts_until_the_idle_limit(
         clock.advance(599.9)
         assert len(gateway.connections) == 20
         clock.advance(0.1)
-        await until(lambda: gateway.counts["disconnects"] == 20)
+        await gateway.until(lambda: gateway.counts["disconnects"] == 20)
         assert gateway.connections == ()
         with pytest.raises(connections.errors.GoneException):
             await connections.post(viewers[0], "x")
@@ -139,5 +139,5 @@ async def test_a_client_that_left_politely_does_not_vanish(running: Running) -> 
     async with running(faults=Faults(vanish=1.0)) as gateway:
         async with dial(gateway):
             pass
-        await until(lambda: gateway.counts["disconnects"] == 1)
+        await gateway.until(lambda: gateway.counts["disconnects"] == 1)
         assert gateway.connections == ()

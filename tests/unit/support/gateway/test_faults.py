@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.support.gateway import FaultGateway, Faults
 from tests.support.gateway.faults import Chance
-from tests.unit.support.gateway.conftest import Running, arrived, dial, posting, until
+from tests.unit.support.gateway.conftest import Running, arrived, dial, posting
 from tests.unit.support.gateway.functions import Lambdas, message
 
 
@@ -202,7 +202,7 @@ async def test_sockets_are_cut_after_the_frames_that_the_plan_names(running: Run
         assert await exchange(gateway, 10) == 2  # the fourth frame is the second reply
         assert await exchange(gateway, 10) == 2  # the fifth is the third request: it runs, its reply is lost
         assert await exchange(gateway, 10) == 10
-        await until(lambda: gateway.counts["disconnects"] == 3)
+        await gateway.until(lambda: gateway.counts["disconnects"] == 3)
         assert gateway.counts["cut"] == 2
         assert len(lambdas.of_kind("MESSAGE")) == 2 + 3 + 10
 
@@ -220,7 +220,7 @@ async def test_a_test_may_cut_by_hand(gateway: FaultGateway) -> None:
         gateway.cut(gateway.connections[0])
         await first.wait_closed()
         assert first.close_code == 1006
-        await until(lambda: len(gateway.connections) == 1)
+        await gateway.until(lambda: len(gateway.connections) == 1)
         gateway.cut()
         await second.wait_closed()
         assert second.close_code == 1006
@@ -230,7 +230,7 @@ async def test_a_lost_disconnect_is_not_run(running: Running, lambdas: Lambdas) 
     async with running(faults=Faults(lose_disconnect=1.0)) as gateway:
         async with dial(gateway):
             pass
-        await until(lambda: gateway.counts["disconnects_lost"] == 1)
+        await gateway.until(lambda: gateway.counts["disconnects_lost"] == 1)
         assert gateway.connections == ()
         assert lambdas.of_kind("DISCONNECT") == []
 

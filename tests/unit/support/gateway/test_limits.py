@@ -15,7 +15,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from tests.support.gateway import FaultGateway, Limits, Manners, VirtualClock
-from tests.unit.support.gateway.conftest import Running, arrived, dial, posting, until
+from tests.unit.support.gateway.conftest import Running, arrived, dial, posting
 from tests.unit.support.gateway.functions import Lambdas, message
 
 KIB = 1024
@@ -126,7 +126,7 @@ async def test_an_idle_connection_is_closed_with_1001(
         assert await socket.recv() == message()
         clock.advance(600.0)
         assert await closed(socket) == 1001
-    await until(lambda: gateway.counts["disconnects"] == 1)
+    await gateway.until(lambda: gateway.counts["disconnects"] == 1)
     [event] = lambdas.of_kind("DISCONNECT")
     assert event["requestContext"]["disconnectStatusCode"] == 1001
 
@@ -264,7 +264,7 @@ async def test_or_cuts_the_connection(running: Running, lambdas: Lambdas) -> Non
             assert await closed(socket) == 1006
             with pytest.raises(connections.errors.GoneException):
                 await connections.post(connection, "gone")
-        await until(lambda: gateway.counts["disconnects"] == 1)
+        await gateway.until(lambda: gateway.counts["disconnects"] == 1)
         [event] = lambdas.of_kind("DISCONNECT")
         assert event["requestContext"]["disconnectStatusCode"] == 1006
 
@@ -273,7 +273,7 @@ async def test_a_reply_to_a_full_buffer_cuts_the_connection(gateway: FaultGatewa
     async with dial_unread(gateway) as socket, posting(gateway) as connections:
         await fill(gateway, connections)
         await socket.send(message())
-        await until(lambda: gateway.counts["dropped"] == 1)
+        await gateway.until(lambda: gateway.counts["dropped"] == 1)
         assert await closed(socket) == 1006
 
 

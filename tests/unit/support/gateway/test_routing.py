@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.gateway import FaultGateway, Manners
-from tests.unit.support.gateway.conftest import Running, arrived, dial, posting, until
+from tests.unit.support.gateway.conftest import Running, arrived, dial, posting
 from tests.unit.support.gateway.functions import Lambdas, message
 
 
@@ -134,7 +134,7 @@ async def test_a_client_that_says_goodbye_is_told_of(gateway: FaultGateway, lamb
     async with dial(gateway) as socket:
         [connection] = gateway.connections
         await socket.close(1000, "done")
-    await until(lambda: gateway.counts["disconnects"] == 1)
+    await gateway.until(lambda: gateway.counts["disconnects"] == 1)
     [event] = lambdas.of_kind("DISCONNECT")
     assert event["requestContext"]["connectionId"] == connection
     assert event["requestContext"]["disconnectStatusCode"] == 1000
@@ -144,6 +144,6 @@ async def test_a_client_that_says_goodbye_is_told_of(gateway: FaultGateway, lamb
 async def test_a_socket_that_breaks_is_told_of_as_1006(gateway: FaultGateway, lambdas: Lambdas) -> None:
     socket = await dial(gateway)
     socket.transport.abort()
-    await until(lambda: gateway.counts["disconnects"] == 1)
+    await gateway.until(lambda: gateway.counts["disconnects"] == 1)
     [event] = lambdas.of_kind("DISCONNECT")
     assert event["requestContext"]["disconnectStatusCode"] == 1006
