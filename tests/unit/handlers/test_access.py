@@ -83,7 +83,11 @@ class World:
 
     def contents(self) -> str:
         """All that is kept and all that was told, to see that it has not changed."""
-        hot = {key: talk for key, talk in self.house.hot._conversations.items() if talk.streams or talk.leases}
+        hot = [
+            (key, talk.streams, talk.leases)
+            for key, talk in self.house.hot._conversations.items()
+            if talk.streams or talk.leases
+        ]
         return repr((self.house.warm._heads, self.house.warm._messages, hot, self.house.push.frames))
 
 
