@@ -6,30 +6,31 @@ whoever does must be allowed to by IAM. So it may act for whatever tenant and us
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 
 from threadkeep import container, telemetry
 from threadkeep.domain.errors import Refused
-from threadkeep.domain.json_values import encode
-from threadkeep.responder.transport import DirectTransport, ProduceReply, ProduceRequest, Refusal, producing, serve
+from threadkeep.responder.transport import ProduceReply, ProduceRequest, Refusal, read_event, serve
 
 
 def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    # By way of JSON, not `msgspec.convert`: parts stay the bytes that they are (`Raw`).
-    request = msgspec.json.decode(encode(event), type=ProduceRequest)
     try:
-        transport = DirectTransport(container.services(), producing(request.tenant, request.user))
-        reply = serve(transport, request.command)
+        reply = serve(container.services(), read_event(event, ProduceRequest))
+    except msgspec.ValidationError:
+        reply = _refusal(Refused("bad_request", "The event must be a ProduceRequest."))
     except Exception as error:  # noqa: BLE001 -- the one catch-all: a trace may quote what is being written
         telemetry.note_fault("Fault", error)
-        reply = ProduceReply(refused=Refusal.from_refused(Refused("internal", "Something failed; it has been noted.")))
+        reply = _refusal(Refused("internal", "Something failed in the produce function; its log says where."))
     outcome = reply.refused.code if reply.refused else "unavailable" if reply.unavailable else "ok"
-    telemetry.count("Produced", action=str(type(request.command).__struct_config__.tag), outcome=outcome)
-    answer: dict[str, Any] = json.loads(encode(reply))
+    telemetry.count("Produced", outcome=outcome)
+    answer: dict[str, Any] = msgspec.to_builtins(reply)
     return answer
+
+
+def _refusal(refused: Refused) -> ProduceReply:
+    return ProduceReply(refused=Refusal.from_refused(refused))
 
 
 handler = telemetry.instrumented(_handle)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import msgspec
-
 from threadkeep import container, telemetry
 from threadkeep.config import ConfigError, ModelConfig
 from threadkeep.domain.errors import Refused
 from threadkeep.ports import AnswerRequest
 from threadkeep.responder.answers import Model
 from threadkeep.responder.respond import SILENCE_S, Answering, Settings
-from threadkeep.responder.transport import DirectTransport, InvokeTransport, Transport, producing
+from threadkeep.responder.transport import DirectTransport, InvokeTransport, Transport, producing, read_event
 
 _SECRET_AGE_S = 300
 
@@ -25,7 +23,7 @@ class AnswerFailed(Exception):  # noqa: N818 -- named for what Lambda is told
 def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     outcome: str = "failed_here"
     try:
-        request = msgspec.convert(event, AnswerRequest)
+        request = read_event(event, AnswerRequest)
         outcome = _answering().respond(request, _transport(request))
     except Refused as refused:
         outcome = "refused"

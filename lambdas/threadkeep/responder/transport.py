@@ -6,7 +6,7 @@ The function takes an event of its own form, and is invoked by who may by IAM: n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,6 +16,7 @@ from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream
 from threadkeep.domain.errors import Code, Refused, TierUnavailable
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Caller
+from threadkeep.ports import AnswerRequest
 from threadkeep.usecases import streams
 from threadkeep.usecases.services import Reply, Services
 
@@ -31,8 +32,10 @@ _USE_CASES: Final[Mapping[type, Callable[[Services, Caller, Any], Reply]]] = {
 }
 _INVOKE_BYTES_MAX: Final = 6 * 1024 * 1024
 """A synchronous invocation's payload (Lambda quotas, read 2026-11-29: 6 MB)."""
-_ENVELOPE_BYTES: Final = 64 * 1024
+_ENVELOPE_BYTES: Final = 128 * 1024
 """Room for what stands around a body in the event: ids, metadata, usage, error."""
+_AS_TEXT: Final = 2
+"""So many times its size JSON may take as a text in JSON: every quote and backslash is escaped."""
 
 
 class Transport(Protocol):
@@ -84,11 +87,31 @@ class ProduceRequest(
     tag_field="internal",
     tag="threadkeep.produce",
 ):
-    """What the `produce` function is invoked with."""
+    """What the `produce` function is invoked with.
+
+    Attributes:
+        command: the command's JSON as a text: the runtime decodes the event, and would change numbers in it.
+    """
 
     tenant: str
     user: str
-    command: ProduceCommand
+    command: str
+
+
+Request = TypeVar("Request", ProduceRequest, AnswerRequest)
+
+
+def read_event(event: dict[str, Any], kind: type[Request]) -> Request:
+    """The event that a function of ours is invoked with.
+
+    Raises:
+        msgspec.ValidationError: it is none, or another function's.
+    """
+    # As the union, whose tag msgspec insists on; of one type alone it lets the tag be absent.
+    request = msgspec.convert(event, ProduceRequest | AnswerRequest)
+    if not isinstance(request, kind):
+        raise msgspec.ValidationError("The event is another function's.")
+    return request
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -129,13 +152,17 @@ class ProduceReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     unavailable: bool = False
 
 
+_COMMAND: Final[msgspec.json.Decoder[ProduceCommand]] = msgspec.json.Decoder(ProduceCommand)
 _REPLY: Final = msgspec.json.Decoder(ProduceReply)
 
 
-def serve(transport: Transport, command: ProduceCommand) -> ProduceReply:
+def serve(services: Services, request: ProduceRequest) -> ProduceReply:
     """The function's side: do it, and say how it went."""
+    transport = DirectTransport(services, producing(request.tenant, request.user))
     try:
-        reply = transport.send(command)
+        reply = transport.send(_COMMAND.decode(request.command))
+    except msgspec.DecodeError:
+        return ProduceReply(refused=Refusal(code="bad_request", message="The command is none of a producer's."))
     except Refused as refused:
         return ProduceReply(refused=Refusal.from_refused(refused))
     except TierUnavailable:
@@ -152,7 +179,7 @@ class InvokeTransport:
         caller: as whom.
     """
 
-    body_bytes_max: Final = _INVOKE_BYTES_MAX - _ENVELOPE_BYTES
+    body_bytes_max: Final = (_INVOKE_BYTES_MAX - _ENVELOPE_BYTES) // _AS_TEXT
 
     def __init__(self, client: LambdaClient, function: str, caller: Caller) -> None:
         self._client = client
@@ -161,7 +188,7 @@ class InvokeTransport:
 
     def send(self, command: ProduceCommand) -> Reply:
         """See `Transport`."""
-        request = ProduceRequest(tenant=self._caller.tenant, user=self._caller.user, command=command)
+        request = ProduceRequest(tenant=self._caller.tenant, user=self._caller.user, command=encode(command).decode())
         try:
             answer = self._client.invoke(FunctionName=self._function, Payload=encode(request))
             payload = answer["Payload"].read()

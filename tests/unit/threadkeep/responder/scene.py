@@ -38,6 +38,8 @@ class VirtualTime:
         return (self._clock.ms - self._start_ms + self._rest_ms) / 1_000
 
     def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
         moved_ms = self._rest_ms + max(seconds, 1e-6) * 1_000  # floats: a wait must never be lost in rounding
         self._clock.ms += int(moved_ms)
         self._rest_ms = moved_ms - int(moved_ms)

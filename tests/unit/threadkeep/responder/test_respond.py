@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET
 
-from tests.support.house import WORKER
+from tests.support.house import LAPTOP, WORKER
 from tests.unit.threadkeep.responder.scene import Said, Scene, hot_is_away, nothing
 from threadkeep.domain.bounds import STREAM_BYTES_MAX
 from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream
 from threadkeep.domain.errors import Refused, TierUnavailable, WarmUnavailable
-from threadkeep.domain.streams import Seal, Sealed
 from threadkeep.responder.answers import (
     Cut,
     Ended,
@@ -23,17 +22,11 @@ from threadkeep.responder.answers import (
     Usage,
 )
 from threadkeep.responder.prompt import INTERRUPTED, AssistantTurn, ToolUse, UserTurn
-from threadkeep.usecases import streams
 
 
 def stop(scene: Scene) -> None:
-    """The reader stops the answer: it is sealed where it stands, and stored."""
-    (live,) = scene.house.hot.live(scene.key)
-    sealed = scene.house.hot.seal(
-        scene.key, live.stream, principal="ann", epoch=live.epoch, offset=live.offset, seal=Seal(status="stopped")
-    )
-    assert isinstance(sealed, Sealed)
-    streams.finish(scene.house.services, scene.key, live.stream, sealed)
+    """The reader stops the answer, from another device than it asks from."""
+    scene.house.ok(LAPTOP, "stream.cancel", conversation=scene.conversation, stream=scene.reply)
 
 
 # --- the good end -------------------------------------------------------------------------------------------------
@@ -288,11 +281,10 @@ def test_a_second_delivery_after_the_first_settled_ends_quietly_and_asks_no_mode
 
 
 def test_stopped_before_the_opening_the_model_is_never_asked(scene: Scene) -> None:
-    scene.respond((0.1, TextPiece("x")), (0.2, lambda: stop(scene)))
-    scene.transport = scene.new_transport()
-    scene.model.prompts.clear()
-    assert scene.respond((0.1, TextPiece("y"))) == "closed"
+    stop(scene)
+    assert scene.respond((0.1, TextPiece("y")), (0.2, Ended("stop"))) == "closed"
     assert scene.model.prompts == []
+    assert scene.house.warm.read_message(scene.key, scene.reply) is None
 
 
 # --- where it has no place ------------------------------------------------------------------------------------------
