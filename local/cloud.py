@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import shutil
@@ -12,9 +13,11 @@ from types import TracebackType
 from typing import Final
 
 from local import emulator, valkey
+from local.attending import attended
 from local.deploy import Deployment
 from local.emulator import start_emulator
 from local.errors import LocalCloudError
+from local.first_answer import PATIENCE_S, first_answer
 from local.interrupts import shielded
 from local.keys import SigningKey
 from local.processes import ProcessTable, require_alive
@@ -137,6 +140,10 @@ class Cloud:
             key_file=_KEY_FILE,
             kid=key.kid,
         )
+        with step("First answer (cold start)"):
+            token = key.mint_token(sub="local", tenant="local", scope=["chat"])
+            answering = first_answer(state.url, token)
+            asyncio.run(attended("the first answer", answering, check=self.require_alive, timeout_s=2 * PATIENCE_S))
         state.to_file(self.folder / STATE_FILE)
         return state
 

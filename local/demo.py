@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import statistics
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
 
+from local.attending import attended
 from local.cloud import Cloud
 from local.dialogue import Cut, Dialogue, Tally
 from local.errors import LocalCloudError
-from local.interrupts import awaitable
 from local.keys import SigningKey
 from local.progress import Bars
 from local.state import CloudState
 from local.tools import ROOT
-from threadkeep_client import Client, ThreadkeepError
+from threadkeep_client import Client, ConnectionSettings
 from threadkeep_client.cli.chats import Chat, read_chats
 from threadkeep_client.cli.errors import CommandError
 
@@ -28,10 +27,8 @@ CHATS_FILE: Final = ROOT / "tests" / "data" / "chats-demo.jsonl"
 _AT_ONCE: Final = 3
 """Conversations at one time: the emulator runs the calls of one function one after the other."""
 _DEMO_S: Final = 240.0
-_LOOK_EVERY_S: Final = 0.2
-_DEATH_S: Final = 0.5
-"""After so long a killed program counts as dead."""
-_CLOSING_S: Final = 5.0
+_SETTINGS: Final = ConnectionSettings(open_s=30.0)
+"""Patient, since a busy machine may start another process for a handshake."""
 _SHOWN_MAX: Final = 20
 _CUTS: Final[tuple[Cut, ...]] = ("watcher", "producer")
 
@@ -48,7 +45,15 @@ def play(cloud: Cloud, state: CloudState, console: Console) -> Tally:
     chats = sorted(_read_chats(), key=lambda chat: -sum(len(turn.text) for turn in chat.turns))
     with Bars(console, [(chat.title, count_messages(chat)) for chat in chats]) as bars:
         dialogues = _dialogues(chats, state.signing_key(cloud.folder), state.url, tally, bars)
-        asyncio.run(_play(dialogues, cloud))
+        asyncio.run(
+            attended(
+                "the demo",
+                _play_all(dialogues),
+                check=cloud.require_alive,
+                timeout_s=_DEMO_S,
+                release=partial(_hang_up, dialogues),
+            )
+        )
     return tally
 
 
@@ -93,7 +98,7 @@ def _dialogues(chats: Sequence[Chat], key: SigningKey, url: str, tally: Tally, b
 
     def connect(scope: str) -> Client:
         token = partial(key.mint_token, sub="ada", tenant="demo", scope=[scope])
-        return Client(url, token, observe=tally.observe)
+        return Client(url, token, settings=_SETTINGS, observe=tally.observe)
 
     longest = sorted(range(len(chats)), key=lambda index: -len(chats[index].turns[1].text))
     cuts = dict(zip(longest, _CUTS, strict=False))
@@ -101,25 +106,6 @@ def _dialogues(chats: Sequence[Chat], key: SigningKey, url: str, tally: Tally, b
         Dialogue(chat, connect=connect, tally=tally, cut=cuts.get(index), advance=partial(bars.advance, index))
         for index, chat in enumerate(chats)
     ]
-
-
-async def _play(dialogues: Sequence[Dialogue], cloud: Cloud) -> None:
-    """Play until all is said, something of the cloud dies, a signal comes, or it takes too long."""
-    playing = asyncio.create_task(_play_all(dialogues))
-    guarding = asyncio.create_task(_guard(cloud))
-    with awaitable() as interrupted:
-        ends: set[asyncio.Future[Any]] = {playing, guarding, interrupted}
-        try:
-            await asyncio.wait(ends, timeout=_DEMO_S, return_when=asyncio.FIRST_COMPLETED)
-            if interrupted.done():
-                raise interrupted.result()
-            if guarding.done():
-                guarding.result()
-            if not playing.done():
-                raise LocalCloudError(f"the demo is not done after {_DEMO_S:.0f} s")
-            await _told_of(playing, cloud)
-        finally:
-            await _end(dialogues, playing, guarding)
 
 
 async def _play_all(dialogues: Sequence[Dialogue]) -> None:
@@ -134,36 +120,7 @@ async def _play_all(dialogues: Sequence[Dialogue]) -> None:
             tasks.create_task(play(dialogue))
 
 
-async def _guard(cloud: Cloud) -> None:
-    while True:
-        cloud.require_alive()
-        await asyncio.sleep(_LOOK_EVERY_S)
-
-
-async def _told_of(playing: asyncio.Task[None], cloud: Cloud) -> None:
-    """Pass on why the playing failed: by the cloud's death if it is dead."""
-    try:
-        playing.result()
-    except* ThreadkeepError as errors:
-        await asyncio.sleep(_DEATH_S)
-        cloud.require_alive()
-        first = _leaves(errors)[0]
-        raise LocalCloudError(f"the deployment failed the demo: {first}. Logs: {cloud.folder / 'logs'}") from first
-
-
-async def _end(dialogues: Sequence[Dialogue], *tasks: asyncio.Task[None]) -> None:
-    """End what still runs. Connections first: then nobody waits for replies that will not come."""
+async def _hang_up(dialogues: Sequence[Dialogue]) -> None:
+    """End all connections: then nobody waits for replies that will not come."""
     closing = [client.connection.close() for dialogue in dialogues for client in dialogue.clients]
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_CLOSING_S):
-            await asyncio.gather(*closing, return_exceptions=True)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _leaves(errors: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    found: list[BaseException] = []
-    for error in errors.exceptions:
-        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found
+    await asyncio.gather(*closing, return_exceptions=True)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from local.cloud import Cloud
 from local.interrupts import interruptible
+from local.keys import SigningKey
 from local.progress import Steps
 from local.state import Address, CloudState
 from local.valkey import running_valkey
@@ -24,7 +25,12 @@ class DeployedCloud(msgspec.Struct, frozen=True, kw_only=True):
 
     def mint_token(self, *, sub: str = "ada", tenant: str = "acme", scope: str = "chat produce") -> str:
         """A token that its authorizer takes."""
-        return self.state.signing_key(self.folder).mint_token(sub=sub, tenant=tenant, scope=scope.split())
+        return self.key.mint_token(sub=sub, tenant=tenant, scope=scope.split())
+
+    @property
+    def key(self) -> SigningKey:
+        """The key whose tokens it takes."""
+        return self.state.signing_key(self.folder)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,23 @@
+"""Whether a deployment answers: the first handshake and ping, which wait for the functions' cold start."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from threadkeep_client import Client, ConnectionSettings
+
+PATIENCE_S: Final = 60.0
+"""A cold start takes one to three seconds, and many times that on a machine with much else to do."""
+
+
+async def first_answer(url: str, token: str) -> str:
+    """Connect and ping.
+
+    Returns:
+        The server's clock.
+
+    Raises:
+        ThreadkeepError: it does not answer, or with an error.
+    """
+    async with Client(url, token, settings=ConnectionSettings(open_s=PATIENCE_S, deadline_s=PATIENCE_S)) as client:
+        return await client.ping()
