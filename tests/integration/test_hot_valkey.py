@@ -9,7 +9,7 @@ import pytest
 from valkey import Valkey
 
 from local.state import Address
-from tests.support.hot import ANN, ROOT, SystemClock, Talk, client_of, hot_valkey
+from tests.support.hot import ANN, COMPLETE, ROOT, SystemClock, Talk, client_of, hot_valkey, new_id
 from threadkeep.domain.bounds import LEASE_MS, SETTLED_STATE_MS
 from threadkeep.domain.streams import Sealed, Writer
 from threadkeep.stores.hot_keys import HotKeys
@@ -62,13 +62,17 @@ def test_nothing_of_a_conversation_stays_for_ever_once_its_streams_have_settled(
     newer, forgotten = talk.other(), talk.other().other()
     talk.watch("c1")
     for each in (talk, newer):
-        each.closed(b"[1]")
+        each.closed(b"[1]", fork=True)
         each.settle()
-    forgotten.written(b"[1]")
+    forgotten.written(b"[1]", fork=True)
     forgotten.settle()
+    talk.hot.claim(talk.key, new_id(), parent=None, fork=True)  # and is never put
+    talk.hot.stop(talk.key, new_id(), COMPLETE)  # and is never opened
+    talk.watch("c2")
+    talk.hot.mark_lagging(talk.key, ["c2"])
     tag = HotKeys(talk.key).live.removesuffix(":live")
     names = [name for name in server.scan_iter(count=10_000) if name.decode().startswith(tag)]
-    assert len(names) == 3  # two states, the viewers
+    assert len(names) == 6  # three states, the leaf, the viewers, those that lag
     assert all(server.pttl(name) > 0 for name in names)
 
 

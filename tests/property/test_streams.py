@@ -140,7 +140,7 @@ class Real(Tier):
 
     def lose(self) -> None:
         keys, stream = HotKeys(self.talk.key), self.talk.stream
-        self._server.delete(keys.live, keys.viewers, keys.state(stream), keys.log(stream))
+        self._server.delete(keys.register, keys.live, keys.viewers, keys.state(stream), keys.log(stream))
 
 
 class Producer:

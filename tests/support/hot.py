@@ -13,6 +13,7 @@ from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.streams import (
     AppendVerdict,
     Facts,
+    Limits,
     Opened,
     OpenVerdict,
     ResumeVerdict,
@@ -55,9 +56,9 @@ def client_of(address: Address, *, is_cluster: bool) -> ValkeyClient:
     return ValkeyClient(lambda: connect(config, region=REGION, is_cluster=is_cluster))
 
 
-def hot_valkey(client: ValkeyClient) -> HotValkey:
+def hot_valkey(client: ValkeyClient, limits: Limits | None = None) -> HotValkey:
     """The hot tier in a local Valkey."""
-    return HotValkey(client, region=REGION)
+    return HotValkey(client, region=REGION, limits=limits)
 
 
 def new_key() -> ConversationKey:
@@ -111,15 +112,15 @@ class Talk:
     def watch(self, connection: str, *, lease_ms: int = 60_000) -> None:
         assert self.hot.subscribe(self.key, connection, lease_ms=lease_ms) is None
 
-    def written(self, *log: bytes) -> int:
+    def written(self, *log: bytes, **options: Any) -> int:
         """Open it and write that; its epoch."""
-        epoch = self.opened()
+        epoch = self.opened(**options)
         for offset, ops in enumerate(log):
             self.append(epoch, offset, ops)
         return epoch
 
-    def closed(self, *log: bytes, seal: Seal = COMPLETE) -> int:
+    def closed(self, *log: bytes, seal: Seal = COMPLETE, **options: Any) -> int:
         """Open it, write that and seal it; its epoch."""
-        epoch = self.written(*log)
+        epoch = self.written(*log, **options)
         assert isinstance(self.seal(epoch, len(log), seal=seal), Sealed)
         return epoch

@@ -39,7 +39,9 @@ from threadkeep.domain.streams import (
     judge_time,
     next_epoch,
 )
-from threadkeep.stores.memory_conversation import Conversation, DeadlinesInMemory, ViewersInMemory
+from threadkeep.stores.memory_conversation import Conversation
+from threadkeep.stores.memory_deadlines import DeadlinesInMemory
+from threadkeep.stores.memory_viewers import ViewersInMemory
 
 
 class HotMemory(ViewersInMemory, DeadlinesInMemory):

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from threadkeep.domain.bounds import (
-    LEASE_MS,
-    LIVE_STREAMS_MAX,
-    PAGE_OPS_BYTES_MAX,
-    SETTLED_STATE_MS,
-    VIEWERS_MAX,
-)
+from threadkeep.domain.bounds import LEAF_MS, LIVE_STREAMS_MAX, PAGE_OPS_BYTES_MAX, SETTLED_STATE_MS
 from threadkeep.domain.json_values import encode
+from threadkeep.domain.leaf import ClaimVerdict
 from threadkeep.domain.model import ConversationKey, LiveStream, Role
 from threadkeep.domain.streams import (
+    DEAD,
+    SILENT,
+    TOO_LONG,
     Accepted,
+    Alive,
     AppendVerdict,
-    Closed,
-    Diverged,
     Duplicate,
+    ExpireVerdict,
     Facts,
-    Fenced,
-    Full,
-    Gap,
-    Held,
     Opened,
     OpenVerdict,
-    ParentMissing,
-    ParentOpen,
     Resumed,
     ResumeVerdict,
     Seal,
     Sealed,
+    SealedUnopened,
     SealVerdict,
-    StaleLeaf,
-    Unknown,
     Writer,
 )
 from threadkeep.stores.hot_keys import HotKeys
 from threadkeep.stores.lua import script
-from threadkeep.stores.valkey_client import ValkeyClient
+from threadkeep.stores.valkey_deadlines import DeadlinesInValkey
+from threadkeep.stores.valkey_replies import read_names, read_verdict
+from threadkeep.stores.valkey_viewers import ViewersInValkey
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -53,25 +44,11 @@ class _Told(msgspec.Struct, frozen=True):
 
 
 _TOLD = msgspec.json.Decoder(_Told)
-_FACTS = msgspec.json.Decoder(Facts)
-_SEAL = msgspec.json.Decoder(Seal)
-_REFUSALS = {
-    b"diverged": Diverged(),
-    b"fenced": Fenced(),
-    b"full": Full(),
-    b"held": Held(),
-    b"parent_missing": ParentMissing(),
-    b"parent_open": ParentOpen(),
-    b"unknown": Unknown(),
-}
+_DEAD, _SILENT, _TOO_LONG = encode(DEAD), encode(SILENT), encode(TOO_LONG)
 
 
-class HotValkey:
+class HotValkey(ViewersInValkey, DeadlinesInValkey):
     """`HotStore` in Valkey. Every method is one command, but `live`, which takes two where anything is live."""
-
-    def __init__(self, client: ValkeyClient, *, region: str) -> None:
-        self._client = client
-        self._region = region
 
     def open(
         self,
@@ -90,7 +67,7 @@ class HotValkey:
         keys = HotKeys(key)
         reply = self._client.run(
             script("open"),
-            [keys.state(stream), keys.log(stream), keys.live, keys.viewers],
+            [keys.state(stream), keys.log(stream), keys.live, keys.viewers, keys.register],
             [
                 stream,
                 writer.principal,
@@ -103,14 +80,18 @@ class HotValkey:
                 int(takeover),
                 int(fork),
                 int(parent_settled),
-                LEASE_MS,
+                self._limits.lease_ms,
+                self._limits.silent_ms,
+                self._limits.stream_ms_max,
                 LIVE_STREAMS_MAX,
+                self._limits.claim_void_ms,
+                LEAF_MS,
             ],
         )
         match reply:
             case [b"opened", epoch, offset, fresh, viewers]:
-                return Opened(epoch, offset, fresh=bool(fresh), viewers=_names(viewers))
-        refusal: OpenVerdict = _refusal(reply)
+                return Opened(epoch, offset, fresh=bool(fresh), viewers=read_names(viewers))
+        refusal: OpenVerdict = read_verdict(reply)
         return refusal
 
     def append(
@@ -121,14 +102,22 @@ class HotValkey:
         reply = self._client.run(
             script("append"),
             [keys.state(stream), keys.log(stream), keys.viewers],
-            [principal, epoch, offset, ops, LEASE_MS],
+            [
+                principal,
+                epoch,
+                offset,
+                ops,
+                self._limits.lease_ms,
+                self._limits.silent_ms,
+                self._limits.stream_bytes_max,
+            ],
         )
         match reply:
             case [b"accepted", after, viewers]:
-                return Accepted(after, _names(viewers))
+                return Accepted(after, read_names(viewers))
             case [b"duplicate", after, viewers]:
-                return Duplicate(after, _names(viewers))
-        refusal: AppendVerdict = _refusal(reply)
+                return Duplicate(after, read_names(viewers))
+        refusal: AppendVerdict = read_verdict(reply)
         return refusal
 
     def seal(
@@ -136,48 +125,117 @@ class HotValkey:
     ) -> SealVerdict:
         """See `HotStore.seal`."""
         keys = HotKeys(key)
+        verdict: SealVerdict = read_verdict(
+            self._client.run(
+                script("seal"),
+                [keys.state(stream), keys.log(stream)],
+                [principal, epoch, offset, encode(seal), self._limits.seal_old_ms],
+            )
+        )
+        return verdict
+
+    def stop(self, key: ConversationKey, stream: str, seal: Seal) -> Sealed | SealedUnopened:
+        """See `HotStore.stop`."""
+        keys = HotKeys(key)
+        verdict: Sealed | SealedUnopened = read_verdict(
+            self._client.run(
+                script("stop"),
+                [keys.state(stream), keys.log(stream)],
+                [encode(seal), self._limits.seal_old_ms, SETTLED_STATE_MS],
+            )
+        )
+        return verdict
+
+    def expire(self, key: ConversationKey, stream: str) -> ExpireVerdict:
+        """See `HotStore.expire`."""
+        keys = HotKeys(key)
         reply = self._client.run(
-            script("seal"), [keys.state(stream), keys.log(stream)], [principal, epoch, offset, encode(seal)]
+            script("expire"),
+            [keys.state(stream), keys.log(stream)],
+            [_DEAD, _SILENT, _TOO_LONG, self._limits.seal_old_ms],
         )
         match reply:
-            case [b"sealed", kept, facts, settled, log]:
-                return Sealed(
-                    epoch=epoch,
-                    seal=_SEAL.decode(kept),
-                    facts=_FACTS.decode(facts),
-                    log=tuple(log),
-                    settled=bool(settled),
-                )
-        refusal: SealVerdict = _refusal(reply)
-        return refusal
+            case [b"alive", until_ms]:
+                return Alive(until_ms)
+        verdict: ExpireVerdict = read_verdict(reply)
+        return verdict
 
     def settle(self, key: ConversationKey, stream: str) -> tuple[str, ...]:
         """See `HotStore.settle`. A stream without a seal is forgotten as a whole."""
         keys = HotKeys(key)
-        return _names(
+        return read_names(
             self._client.run(
                 script("settle"),
-                [keys.state(stream), keys.log(stream), keys.live, keys.viewers],
-                [stream, SETTLED_STATE_MS],
+                [keys.state(stream), keys.log(stream), keys.live, keys.viewers, keys.register],
+                [stream, SETTLED_STATE_MS, LEAF_MS],
             )
         )
 
-    def resume(self, key: ConversationKey, stream: str, *, epoch: int, offset: int) -> ResumeVerdict:
+    def claim(
+        self,
+        key: ConversationKey,
+        message: str,
+        *,
+        parent: str | None,
+        fork: bool,
+        confirmed: str | UnsetType | None = UNSET,
+    ) -> ClaimVerdict:
+        """See `HotStore.claim`."""
+        keys = HotKeys(key)
+        verdict: ClaimVerdict = read_verdict(
+            self._client.run(
+                script("claim"),
+                [keys.register, keys.live],
+                [
+                    message,
+                    parent or "",
+                    int(fork),
+                    int(confirmed is not UNSET),
+                    confirmed or "",
+                    self._limits.claim_void_ms,
+                    LEAF_MS,
+                ],
+            )
+        )
+        return verdict
+
+    def fill(self, key: ConversationKey, message: str) -> tuple[str, ...]:
+        """See `HotStore.fill`."""
+        keys = HotKeys(key)
+        return read_names(self._client.run(script("fill"), [keys.register, keys.viewers], [message, LEAF_MS]))
+
+    def release(self, key: ConversationKey, message: str) -> None:
+        """See `HotStore.release`."""
+        self._client.command("HDEL", HotKeys(key).register, message)
+
+    def resume(
+        self, key: ConversationKey, stream: str, *, epoch: int, offset: int, connection: str | None = None
+    ) -> ResumeVerdict:
         """See `HotStore.resume`."""
         keys = HotKeys(key)
         reply = self._client.run(
-            script("resume"), [keys.state(stream), keys.log(stream)], [epoch, offset, PAGE_OPS_BYTES_MAX]
+            script("resume"),
+            [keys.state(stream), keys.log(stream), keys.viewers, keys.lagging],
+            [epoch, offset, PAGE_OPS_BYTES_MAX, connection or ""],
         )
         match reply:
-            case [b"resumed", known, at, end, more, sealed, log]:
-                return Resumed(epoch=known, at=at, log=tuple(log), offset=end, more=bool(more), sealed=bool(sealed))
-        refusal: ResumeVerdict = _refusal(reply)
+            case [b"resumed", known, at, end, more, sealed, is_due, log]:
+                return Resumed(
+                    epoch=known,
+                    at=at,
+                    log=tuple(log),
+                    offset=end,
+                    more=bool(more),
+                    sealed=bool(sealed),
+                    is_due=bool(is_due),
+                )
+        refusal: ResumeVerdict = read_verdict(reply)
         return refusal
 
     def live(self, key: ConversationKey) -> tuple[LiveStream, ...]:
         """See `HotStore.live`."""
         keys = HotKeys(key)
-        streams = sorted(_names(self._client.command("HKEYS", keys.live)))
+        streams = sorted(read_names(self._client.command("HKEYS", keys.live)))
         if not streams:
             return ()
         places = self._client.run(
@@ -187,22 +245,7 @@ class HotValkey:
         )
         return tuple(self._live_stream(*place) for place in places)
 
-    def subscribe(self, key: ConversationKey, connection: str, *, lease_ms: int) -> Full | None:
-        """See `HotStore.subscribe`."""
-        reply = self._client.run(script("subscribe"), [HotKeys(key).viewers], [connection, lease_ms, VIEWERS_MAX])
-        refusal: Full | None = None if reply == [b"subscribed"] else _refusal(reply)
-        return refusal
-
-    def unsubscribe(self, key: ConversationKey, connections: Sequence[str]) -> None:
-        """See `HotStore.unsubscribe`."""
-        if connections:
-            self._client.command("ZREM", HotKeys(key).viewers, *connections)
-
-    def viewers(self, key: ConversationKey) -> tuple[str, ...]:
-        """See `HotStore.viewers`."""
-        return _names(self._client.run(script("viewers"), [HotKeys(key).viewers]))
-
-    def _live_stream(self, stream: bytes, told: bytes, epoch: int, offset: int) -> LiveStream:
+    def _live_stream(self, stream: bytes, told: bytes, epoch: int, offset: int, is_due: int) -> LiveStream:
         known = _TOLD.decode(told)
         return LiveStream(
             stream=stream.decode(),
@@ -211,22 +254,5 @@ class HotValkey:
             parent=known.parent,
             role=known.role,
             region=self._region,
+            is_due=bool(is_due),
         )
-
-
-def _refusal(reply: Any) -> Any:
-    """What a script refused with: one of its own verb's verdicts."""
-    match reply:
-        case [b"closed", seal]:
-            return Closed(_SEAL.decode(seal))
-        case [b"gap", expected]:
-            return Gap(expected)
-        case [b"stale_leaf", leaf]:
-            return StaleLeaf(leaf.decode() or None)
-        case [name]:
-            return _REFUSALS[name]
-    raise AssertionError("a script answered with a verdict that this version does not know")
-
-
-def _names(words: Sequence[bytes]) -> tuple[str, ...]:
-    return tuple(word.decode() for word in words)

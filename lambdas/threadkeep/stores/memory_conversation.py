@@ -1,16 +1,14 @@
-"""What the hot tier in memory holds, and the two sides of it that stand by themselves: viewers, and deadlines."""
+"""What the hot tier in memory holds, and what every side of it works with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import msgspec
 
-from threadkeep.domain.bounds import LEAF_MS, LEASE_MS, VIEWERS_MAX
+from threadkeep.domain.bounds import LEAF_MS
 from threadkeep.domain.errors import HotUnavailable
 from threadkeep.domain.leaf import Register
 from threadkeep.domain.model import ConversationKey
-from threadkeep.domain.streams import Due, Full, Limits, Seal, Stream
+from threadkeep.domain.streams import Limits, Seal, Stream
 from threadkeep.ports import Clock
 
 
@@ -82,71 +80,3 @@ class MemoryTier:
         conversation = self._conversations.setdefault(key, Conversation())
         conversation.forget(self._clock.now_ms())
         return conversation
-
-
-class ViewersInMemory(MemoryTier):
-    """The viewers of `HotStore`."""
-
-    def subscribe(self, key: ConversationKey, connection: str, *, lease_ms: int) -> Full | None:
-        """See `HotStore.subscribe`."""
-        conversation = self._conversation(key)
-        known = conversation.leases.keys() | conversation.lagging.keys()
-        if connection not in known and len(known) >= VIEWERS_MAX:
-            return Full()
-        conversation.lagging.pop(connection, None)
-        conversation.leases[connection] = self._clock.now_ms() + lease_ms
-        return None
-
-    def unsubscribe(self, key: ConversationKey, connections: Sequence[str]) -> None:
-        """See `HotStore.unsubscribe`."""
-        conversation = self._conversation(key)
-        for connection in connections:
-            conversation.leases.pop(connection, None)
-            conversation.lagging.pop(connection, None)
-
-    def mark_lagging(self, key: ConversationKey, connections: Sequence[str]) -> None:
-        """See `HotStore.mark_lagging`."""
-        conversation = self._conversation(key)
-        for connection in connections:
-            if connection in conversation.leases:
-                conversation.lagging[connection] = conversation.leases.pop(connection)
-
-    def viewers(self, key: ConversationKey) -> tuple[str, ...]:
-        """See `HotStore.viewers`."""
-        return tuple(self._conversation(key).leases)
-
-
-class DeadlinesInMemory(MemoryTier):
-    """The deadline index of `HotStore`: one set, where nothing is sharded."""
-
-    def file(self, key: ConversationKey, stream: str) -> None:
-        """See `HotStore.file`."""
-        self._check()
-        now_ms = self._clock.now_ms()
-        if self._deadlines.get((key, stream), 0) <= now_ms:
-            self._deadlines[key, stream] = now_ms + LEASE_MS
-
-    def due(self, limit: int) -> tuple[Due, ...]:
-        """See `HotStore.due`."""
-        self._check()
-        now_ms = self._clock.now_ms()
-        found = [Due(key, stream, at_ms) for (key, stream), at_ms in self._deadlines.items() if at_ms <= now_ms]
-        return tuple(sorted(found, key=lambda due: due.at_ms)[:limit])
-
-    def refile(self, due: Due, until_ms: int) -> None:
-        """See `HotStore.refile`."""
-        self._check()
-        self._deadlines[due.key, due.stream] = until_ms
-
-    def unfile(self, due: Due) -> None:
-        """See `HotStore.unfile`."""
-        self._check()
-        if self._deadlines.get((due.key, due.stream)) == due.at_ms:
-            del self._deadlines[due.key, due.stream]
-
-    def scan_live(self) -> Iterator[tuple[ConversationKey, str]]:
-        """See `HotStore.scan_live`."""
-        self._check()
-        for key, conversation in list(self._conversations.items()):
-            for stream in conversation.live:
-                yield key, stream

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -33,6 +33,8 @@ CONNECT_TIMEOUT_S: Final = 0.5
 READ_TIMEOUT_S: Final = 1.0
 TOKEN_LIFE_S: Final = 900
 """The longest that ElastiCache takes (its user guide, "Authenticating with IAM", read 2026-11-29)."""
+
+_KEYS_A_SCAN: Final = 1_000
 
 _STATES: Final = frozenset({"BUSY", "CLUSTERDOWN", "MASTERDOWN", "MISCONF", "NOREPLICAS", "TRYAGAIN"})
 """Error codes that tell of the server's state, not of a fault in the request. Outside cluster mode the library has no
@@ -192,6 +194,20 @@ class ValkeyClient:
             return self.command("EVALSHA", script.sha, len(keys), *keys, *args)
         except NoScriptError:
             return self.command("EVAL", script.text, len(keys), *keys, *args)
+
+    def scan(self, pattern: str) -> Iterator[str]:
+        """Names of all keys like that, on every node; now and then one twice. Keys that come meanwhile may be missed.
+
+        Raises:
+            HotUnavailable: as with `command`; what was not reached is for the next time.
+        """
+        library = self._library or self._open()
+        try:
+            for name in library.scan_iter(match=pattern, count=_KEYS_A_SCAN):
+                yield name.decode()
+        except (ValkeyError, ValkeyClusterException) as error:
+            self._drop(library)
+            raise HotUnavailable(f"Valkey cannot be reached: {error}") from error
 
     def close(self) -> None:
         """Close its connections; the next command opens them again."""

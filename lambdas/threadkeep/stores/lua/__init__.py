@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from importlib import resources
+from typing import Final
 
 import msgspec
+
+_WITH: Final = "-- with "
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -25,9 +28,17 @@ class Script(msgspec.Struct, frozen=True):
 
 @cache
 def script(name: str) -> Script:
-    """The script of that name, read once: its first line (the flags), the prelude, its body."""
+    """The script of that name, read once.
+
+    Its source is its first line (the flags), the prelude, what its second line asks for (``-- with leaf``: the rules
+    of ``leaf.lua``), its body.
+    """
     folder = resources.files(__name__)
     flags, body = (folder / f"{name}.lua").read_text("utf-8").split("\n", 1)
-    prelude = (folder / "prelude.lua").read_text("utf-8")
-    text = f"{flags}\n{prelude}\n{body}"
+    shared = ["prelude"]
+    if body.startswith(_WITH):
+        asked, body = body.removeprefix(_WITH).split("\n", 1)
+        shared += asked.split(", ")
+    rules = [(folder / f"{each}.lua").read_text("utf-8") for each in shared]
+    text = "\n".join([flags, *rules, body])
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -2,9 +2,10 @@
 -- stream.append (docs/protocol.md, section 3.1).
 local state, log, viewers = KEYS[1], KEYS[2], KEYS[3]
 local principal, epoch, offset, ops = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local lease_ms = tonumber(ARGV[5])
+local lease_ms, silent_ms, bytes_max = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local BEAT = '[]'
 
-local known, owner, seal = unpack(server.call('HMGET', state, 'epoch', 'principal', 'seal'))
+local known, owner, seal, bytes = unpack(server.call('HMGET', state, 'epoch', 'principal', 'seal', 'bytes'))
 local refusal = refuse_writer(tonumber(known), owner, seal, principal, epoch)
 if refusal then
   return refusal
@@ -20,10 +21,20 @@ if offset < stop and server.call('LINDEX', log, offset - stop) ~= ops then
   return {'diverged'}
 end
 
+bytes = tonumber(bytes) + #ops
+if offset == stop and bytes > bytes_max then
+  return {'too_large'}
+end
+
 -- a duplicate too is a sign of life, and is fanned out: the first run may have died before it did
-server.call('HSET', state, 'lease', digits(now_ms() + lease_ms))
+local now = now_ms()
+server.call('HSET', state, 'lease', digits(now + lease_ms))
 if offset < stop then
   return {'duplicate', offset + 1, read_viewers(viewers)}
+end
+server.call('HSET', state, 'bytes', digits(bytes))
+if ops ~= BEAT then
+  server.call('HSET', state, 'silent', digits(now + silent_ms))
 end
 server.call('RPUSH', log, ops)
 return {'accepted', stop + 1, read_viewers(viewers)}

@@ -1,12 +1,14 @@
 #!lua
+-- with leaf
 -- stream.open (docs/protocol.md, section 3.1). Absent values are empty.
-local state, log, live, viewers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local state, log, live, viewers, register_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local stream, principal, producer = ARGV[1], ARGV[2], ARGV[3]
 local facts, told = ARGV[4], ARGV[5]
-local parent, leaf = ARGV[6], ARGV[7]
+local parent, newest = ARGV[6], ARGV[7]
 local held, takeover, fork = tonumber(ARGV[8]), ARGV[9] == '1', ARGV[10] == '1'
 local parent_settled = ARGV[11] == '1'
-local lease_ms, live_max = tonumber(ARGV[12]), tonumber(ARGV[13])
+local lease_ms, silent_ms, stream_ms_max = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
+local live_max, void_ms, keep_ms = tonumber(ARGV[15]), tonumber(ARGV[16]), ARGV[17]
 
 local now = now_ms()
 local known, owner, run, seal = unpack(server.call('HMGET', state, 'epoch', 'principal', 'producer', 'seal'))
@@ -17,10 +19,13 @@ local function next_epoch()
   return math.max((known or 0) + 1, (held or 0) + 1, now)
 end
 
--- The stream is this writer's, with the log as it stands.
+-- The stream is this writer's, with the log as it stands. Under a new epoch it may be silent anew.
 local function keep(epoch)
   server.call('HSET', state, 'epoch', digits(epoch), 'principal', principal, 'producer', producer,
     'lease', digits(now + lease_ms))
+  if epoch ~= known then
+    server.call('HSET', state, 'silent', digits(now + silent_ms))
+  end
   return {'opened', epoch, server.call('LLEN', log), 0, {}}
 end
 
@@ -28,7 +33,8 @@ end
 local function begin()
   local epoch = next_epoch()
   server.call('UNLINK', log)
-  server.call('HSET', state, 'facts', facts)
+  server.call('HSET', state, 'facts', facts, 'bytes', '0')
+  server.call('HSETNX', state, 'long', digits(now + stream_ms_max))
   server.call('HSET', live, stream, told)
   keep(epoch)
   return {'opened', epoch, 0, 1, read_viewers(viewers)}
@@ -36,29 +42,17 @@ end
 
 -- Section 2, "Turns": why a new stream may not stand under that parent, or nil where it may.
 local function refuse_place()
-  local present, is_parent_live, count = leaf, false, 0
-  for _, other in ipairs(server.call('HKEYS', live)) do
-    count = count + 1
-    is_parent_live = is_parent_live or other == parent
-    if other > present then  -- ids are ordered in time; a live stream is the leaf from its opening
-      present = other
-    end
-  end
+  local register, others = read_register(register_key), server.call('HKEYS', live)
+  confirm(register_key, register, newest, void_ms, keep_ms)
   -- whoever held an epoch goes on with an answer whose place was judged when it began
-  if parent ~= present and not fork and not held then
-    return {'stale_leaf', present}
-  end
-  -- after stale_leaf, which repeating cannot cure
-  if is_parent_live then
-    return {'parent_open'}
+  local refusal = refuse_parent(register, others, parent, fork or held)
+  if refusal then
+    return refusal
   end
   if not parent_settled then
     return {'parent_missing'}
   end
-  if count >= live_max then
-    return {'full'}
-  end
-  return nil
+  return #others >= live_max and {'full'} or nil
 end
 
 -- sealed, also before any opening

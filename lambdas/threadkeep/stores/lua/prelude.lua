@@ -15,6 +15,27 @@ local function digits(number)
   return string.format('%.0f', number)
 end
 
+-- When somebody has to finish a stream unless it goes on (`Stream.due_ms` in threadkeep.domain.streams).
+local function due_ms(state)
+  local seal, old, lease, silent, long =
+    unpack(server.call('HMGET', state, 'seal', 'old', 'lease', 'silent', 'long'))
+  if seal then
+    return tonumber(old)
+  end
+  return math.min(tonumber(lease), tonumber(silent), tonumber(long))
+end
+
+-- Fix the end of a stream; without a place (`sealed_at`) no repeated close is taken for the one that did.
+local function set_seal(state, seal, seal_old_ms)
+  server.call('HSET', state, 'seal', seal, 'old', digits(now_ms() + seal_old_ms))
+end
+
+-- A sealed stream, with all that settling needs.
+local function sealed(state, log)
+  local epoch, seal, facts, settled = unpack(server.call('HMGET', state, 'epoch', 'seal', 'facts', 'settled'))
+  return {'sealed', tonumber(epoch), seal, facts, settled and 1 or 0, server.call('LRANGE', log, 0, -1)}
+end
+
 -- Section 4: connections whose lease runs.
 local function read_viewers(key)
   return server.call('ZRANGE', key, '(' .. digits(now_ms()), '+inf', 'BYSCORE')

@@ -1,12 +1,16 @@
-#!lua flags=no-writes
+#!lua flags=allow-oom
+-- with viewing
 -- stream.resume (docs/protocol.md, sections 4 and 6): a page of the log of a stream that is not settled.
-local state, log = KEYS[1], KEYS[2]
+local state, log, viewers, lagging = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local epoch, offset, page_bytes_max = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local connection = ARGV[4]
 local AT_ONCE = 32  -- elements read in one step; up to 512 KiB, of which a page takes 20
 
 local known, seal, settled = unpack(server.call('HMGET', state, 'epoch', 'seal', 'settled'))
 known = tonumber(known)
 if not known or settled then
+  -- what it asks for it gets from the table, whole
+  move(lagging, viewers, connection)
   return {'unknown'}
 end
 
@@ -27,4 +31,8 @@ while at + #page < stop and not is_full do
     page[#page + 1] = ops
   end
 end
-return {'resumed', known, at, at + #page, is_full and 1 or 0, seal and 1 or 0, page}
+if not is_full then
+  move(lagging, viewers, connection)
+end
+local is_due = due_ms(state) <= now_ms()
+return {'resumed', known, at, at + #page, is_full and 1 or 0, seal and 1 or 0, is_due and 1 or 0, page}

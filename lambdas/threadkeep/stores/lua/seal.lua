@@ -2,9 +2,9 @@
 -- stream.close, its first half (docs/protocol.md, sections 3.1 and 3.3): one step that fixes the end.
 local state, log = KEYS[1], KEYS[2]
 local principal, epoch, offset, seal = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local seal_old_ms = tonumber(ARGV[5])
 
-local known, owner, set, set_at, settled, facts =
-  unpack(server.call('HMGET', state, 'epoch', 'principal', 'seal', 'sealed_at', 'settled', 'facts'))
+local known, owner, set, set_at = unpack(server.call('HMGET', state, 'epoch', 'principal', 'seal', 'sealed_at'))
 -- "repeated after its own seal: ok", with the seal as it was set
 local is_repeated = set and tonumber(set_at) == offset
 local refusal = refuse_writer(tonumber(known), owner, set and not is_repeated and set, principal, epoch)
@@ -20,7 +20,7 @@ if not is_repeated then
   if offset < stop then
     return {'diverged'}
   end
-  server.call('HSET', state, 'seal', seal, 'sealed_at', digits(offset))
-  set = seal
+  set_seal(state, seal, seal_old_ms)
+  server.call('HSET', state, 'sealed_at', digits(offset))
 end
-return {'sealed', set, facts, settled and 1 or 0, server.call('LRANGE', log, 0, -1)}
+return sealed(state, log)
