@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from threadkeep.domain.bounds import SILENT_MS
 from threadkeep.domain.errors import Refused, TierUnavailable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.streams import Facts
@@ -23,8 +24,8 @@ from threadkeep.responder.timing import SystemTiming, Timing
 from threadkeep.responder.transcript import Transcript
 from threadkeep.responder.transport import Transport
 
-SILENCE_S: Final = 300.0
-"""With nothing from the model for so long the answer has failed; the sweeper's bound too (protocol, section 3.3)."""
+SILENCE_S: Final = SILENT_MS / 1_000
+"""With nothing from the model for so long the answer has failed, whether this or the sweeper says so."""
 TIME_MAX_S: Final = 14 * 60.0
 """How long an answer may take. A function has 15 minutes, and closing may take most of the last."""
 
