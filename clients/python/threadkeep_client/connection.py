@@ -251,7 +251,7 @@ class Connection:
         finally:
             self._waiting.pop(ref, None)
         if frame["type"] == "error":
-            raise WireError.from_frame(frame)
+            raise WireError.from_frame(frame, action)
         return frame
 
     async def _open_socket(self, deadline: float) -> ClientConnection:

@@ -38,6 +38,7 @@ class WireError(ThreadkeepError):
     """An error reply of the protocol.
 
     Attributes:
+        action: Of the request that it answers; empty where it answers none.
         code: One of the protocol's codes.
         reason: Narrows a code down, e.g. `stale_leaf` for `conflict`.
         detail: What helps to go on: `leaf`, `expected`, `settled`.
@@ -56,6 +57,7 @@ class WireError(ThreadkeepError):
         self,
         message: str,
         *,
+        action: str = "",
         code: str | None = None,
         reason: str | None = None,
         detail: Mapping[str, Any] | None = None,
@@ -63,7 +65,9 @@ class WireError(ThreadkeepError):
         retry_after_s: float | None = None,
     ) -> None:
         name = code or self.code
-        super().__init__(f"{name}/{reason}: {message}" if reason else f"{name}: {message}")
+        told = f"{name}/{reason}: {message}" if reason else f"{name}: {message}"
+        super().__init__(f"{told} ({action})" if action else told)
+        self.action = action
         self.code = name
         self.reason = reason
         self.detail: Mapping[str, Any] = detail or {}
@@ -71,13 +75,14 @@ class WireError(ThreadkeepError):
         self.retry_after_s = retry_after_s
 
     @classmethod
-    def from_frame(cls, frame: Mapping[str, Any]) -> WireError:
-        """Read an error reply; fields of a wrong type count as absent."""
+    def from_frame(cls, frame: Mapping[str, Any], action: str = "") -> WireError:
+        """Read the error reply to an action; fields of a wrong type count as absent."""
         code = frame.get("code")
         code = code if isinstance(code, str) else "internal"
         reason, detail, pause = frame.get("reason"), frame.get("detail"), frame.get("retry_after_ms")
         return cls._by_code.get(code, WireError)(
             str(frame.get("message", "no message")),
+            action=action,
             code=code,
             reason=reason if isinstance(reason, str) else None,
             detail=detail if isinstance(detail, dict) else None,

@@ -237,7 +237,7 @@ def test_a_file_that_is_missing_or_empty(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_refusal_under_way_is_one_line(served: FakeServer, chats: Path, capsys: pytest.CaptureFixture[str]) -> None:
     served.refuse("stream.open", "unauthorized")
     assert main(["replay", str(chats), "--check", "--url", served.url, "--token", "t"]) == 2
-    assert line_on_stderr(capsys) == "unauthorized: a sentence"
+    assert line_on_stderr(capsys) == "unauthorized: a sentence (stream.open)"
 
 
 def test_ctrl_c_is_one_line_and_130(served: FakeServer, chats: Path) -> None:
@@ -366,7 +366,7 @@ def test_history_for_people_and_for_programs(
     assert main(["history", *where]) == 0
     assert "Rivers" in capsys.readouterr().out
     assert main(["history", "none", *where]) == 2
-    assert line_on_stderr(capsys) == "not_found: a sentence"
+    assert line_on_stderr(capsys) == "not_found: a sentence (message.list)"
 
 
 def test_chat_sends_lines_and_shows_what_is_answered(

@@ -15,6 +15,7 @@ def test_a_reply_becomes_the_error_of_its_code() -> None:
     assert isinstance(error, ConflictError)
     assert (error.reason, error.retry_after_s, error.retryable) == ("held", 1.5, False)
     assert str(error) == "conflict/held: m"
+    assert str(WireError.from_frame({"code": "gap", "message": "m"}, "stream.append")) == "gap: m (stream.append)"
 
 
 def test_codes_of_a_later_version_are_borne() -> None:

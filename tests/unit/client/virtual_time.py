@@ -1,4 +1,7 @@
-"""An event loop whose clock jumps ahead when nothing is left to do: real sockets, no real waiting."""
+"""An event loop with a clock of its own, which jumps ahead when nothing is left to do: real sockets, no real waiting.
+
+Work takes no time on that clock, so that what is measured by it is the same on a busy machine.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _STUCK_S = 10.0
 class _Selector(selectors.DefaultSelector):
     """Waits for the sockets, never for the clock."""
 
-    skipped_s = 0.0
+    now_s = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
@@ -21,11 +24,12 @@ class _Selector(selectors.DefaultSelector):
             if not ready:
                 raise RuntimeError("nothing will ever happen again: the test waits for what nobody sends")
             return ready
-        if timeout <= 0:
-            return super().select(0)
-        ready = super().select(min(timeout, _GRACE_S))
+        ready = super().select(0)
+        if ready or timeout <= 0:
+            return ready
+        ready = super().select(_GRACE_S)
         if not ready:
-            self.skipped_s += timeout
+            self.now_s += timeout
         return ready
 
 
@@ -35,4 +39,4 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         super().__init__(self._virtual)
 
     def time(self) -> float:
-        return super().time() + self._virtual.skipped_s
+        return self._virtual.now_s

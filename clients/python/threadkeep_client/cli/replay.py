@@ -26,7 +26,8 @@ from threadkeep_client.ids import new_id
 from threadkeep_client.stream_writer import ProducerSettings
 
 _PIECE_CHARS: Final = 100
-"""An append each: so an answer of ordinary length takes a dozen frames."""
+_PIECES_MAX: Final = 8
+"""Pieces of an answer, an append each: small ones, and not so many that a long file takes all day."""
 _SETTLE_S: Final = 30.0
 _OUTAGE_S: Final = 30.0
 _FAREWELL_S: Final = 1.0
@@ -140,8 +141,9 @@ class Replay:
         )
         async with answer:
             begin = asyncio.get_running_loop().time()
-            for start in range(0, len(text), _PIECE_CHARS):
-                await answer.text(text[start : start + _PIECE_CHARS])
+            step = max(_PIECE_CHARS, -(-len(text) // _PIECES_MAX))
+            for start in range(0, len(text), step):
+                await answer.text(text[start : start + step])
                 await answer.flush()
         if watcher is not None:
             await watcher.until_settled([answer.id], _SETTLE_S)

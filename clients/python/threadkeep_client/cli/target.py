@@ -20,6 +20,7 @@ STATE_FILE: Final = Path(".local") / "cloud.json"
 DEFAULT_SUB: Final = "local-user"
 DEFAULT_TENANT: Final = "local"
 _MINUTES: Final = 60
+_OPEN_S: Final = 20.0
 _DEADLINE_S: Final = 30.0
 
 
@@ -118,4 +119,6 @@ class Target:
             source = lambda: cloud.mint(scope=scope)  # noqa: E731 -- a token source is a function
         else:
             raise CommandError("no token")
-        return Client(self.url, source, settings=ConnectionSettings(deadline_s=_DEADLINE_S), observe=observe)
+        return Client(
+            self.url, source, settings=ConnectionSettings(open_s=_OPEN_S, deadline_s=_DEADLINE_S), observe=observe
+        )
