@@ -1,9 +1,8 @@
-"""What every hot tier answers: one suite, on the reference in memory and on real Valkey, alone and in cluster mode."""
+"""What every hot tier answers about streams, and who watches them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -16,8 +15,6 @@ from tests.support.hot import (
     ROOT,
     SystemClock,
     Talk,
-    client_of,
-    hot_valkey,
     new_id,
     new_key,
     older_id,
@@ -45,7 +42,6 @@ from threadkeep.domain.streams import (
     Writer,
 )
 from threadkeep.ports import HotStore
-from threadkeep.stores.hot_memory import HotMemory
 
 ANN_AGAIN = Writer("ann", "run-2")
 BOB = Writer("bob", "run-3")
@@ -56,23 +52,6 @@ STOPPED = Seal(
     usage={"output_tokens": msgspec.Raw(b"9007199254740993"), "cost": msgspec.Raw(b"1.0")},
     error={"code": msgspec.Raw(b'"\\u0000\\ud83d\\ude00"')},
 )
-
-
-@pytest.fixture(params=["memory", "single", "cluster"])
-def hot(request: pytest.FixtureRequest) -> Iterator[HotStore]:
-    """Each hot tier in turn."""
-    if request.param == "memory":
-        yield HotMemory(SystemClock(), region=REGION)
-        return
-    address = request.getfixturevalue(f"valkey_{request.param}")
-    client = client_of(address, is_cluster=request.param == "cluster")
-    yield hot_valkey(client)
-    client.close()
-
-
-@pytest.fixture
-def talk(hot: HotStore) -> Talk:
-    return Talk(hot)
 
 
 # --- open -----------------------------------------------------------------------------------------------------

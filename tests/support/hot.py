@@ -1,4 +1,4 @@
-"""The hot tier as tests use it: its implementations, and one conversation in one with the usual arguments filled in."""
+"""The hot tier as tests use it: its implementations, one conversation in one, and what only a test does to them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import time
 from typing import Any
 from uuid import uuid4
 
+from valkey import Valkey
+
 from local.state import Address
 from threadkeep.config import HotConfig
 from threadkeep.domain import ids
+from threadkeep.domain.leaf import Claimed, ClaimVerdict, LeafUnknown, Register
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.streams import (
     AppendVerdict,
@@ -23,6 +26,8 @@ from threadkeep.domain.streams import (
     Writer,
 )
 from threadkeep.ports import HotStore
+from threadkeep.stores.hot_keys import HotKeys, deadline_entry, deadlines_of
+from threadkeep.stores.hot_memory import HotMemory
 from threadkeep.stores.hot_valkey import HotValkey
 from threadkeep.stores.valkey_client import ValkeyClient, connect
 
@@ -66,14 +71,38 @@ def new_key() -> ConversationKey:
     return ConversationKey(f"tenant-{uuid4()}", new_id())
 
 
+class _Ids:
+    """Ids of now, each newer than all before: where many are minted in a millisecond, some ahead of the clock."""
+
+    def __init__(self) -> None:
+        self._last_ms = 0
+
+    def mint(self) -> str:
+        self._last_ms = max(SystemClock().now_ms(), self._last_ms + 1)
+        return ids.mint(self._last_ms)
+
+
+_IDS = _Ids()
+
+
 def new_id() -> str:
-    """An id of now."""
-    return ids.mint(time.time_ns() // 1_000_000)
+    """An id of now, newer than all before."""
+    return _IDS.mint()
 
 
 def older_id() -> str:
     """An id older than any of `new_id`."""
     return ids.mint(time.time_ns() // 1_000_000 - 60_000)
+
+
+class ShiftedClock:
+    """The system's time, with what has been added to it."""
+
+    def __init__(self) -> None:
+        self.ms = 0
+
+    def now_ms(self) -> int:
+        return SystemClock().now_ms() + self.ms
 
 
 class Talk:
@@ -86,7 +115,7 @@ class Talk:
 
     def other(self) -> Talk:
         """Another stream of the conversation, newer."""
-        return Talk(self.hot, self.key, ids.mint(ids.time_ms(self.stream) + 1))
+        return Talk(self.hot, self.key)
 
     def open(self, *, writer: Writer = ANN, facts: Facts = ROOT, **options: Any) -> OpenVerdict:
         return self.hot.open(self.key, self.stream, writer=writer, facts=facts, **options)
@@ -96,6 +125,12 @@ class Talk:
         verdict = self.open(**options)
         assert isinstance(verdict, Opened), verdict
         return verdict.epoch
+
+    def answering(self, parent: str) -> Talk:
+        """A new stream under that settled message, opened."""
+        talk = self.other()
+        talk.opened(facts=Facts(parent=parent, role="assistant"), leaf=parent)
+        return talk
 
     def append(self, epoch: int, offset: int, ops: bytes = b"[]", *, principal: str = "ann") -> AppendVerdict:
         return self.hot.append(self.key, self.stream, principal=principal, epoch=epoch, offset=offset, ops=ops)
@@ -124,3 +159,86 @@ class Talk:
         epoch = self.written(*log, **options)
         assert isinstance(self.seal(epoch, len(log), seal=seal), Sealed)
         return epoch
+
+    def claim(self, message: str, parent: str | None, *, fork: bool = False, **options: Any) -> ClaimVerdict:
+        return self.hot.claim(self.key, message, parent=parent, fork=fork, **options)
+
+    def kept(self, *, parent: str | None = None, fork: bool = True) -> str:
+        """A new message that is claimed, put and filled; its id."""
+        message = new_id()
+        verdict = self.claim(message, parent, fork=fork)
+        if verdict == LeafUnknown():
+            verdict = self.claim(message, parent, fork=fork, confirmed=parent)
+        assert verdict == Claimed(), verdict
+        self.hot.fill(self.key, message)
+        return message
+
+
+class Lab:
+    """A hot tier in memory, with what only a test does to it."""
+
+    hot: HotStore
+
+    def __init__(self) -> None:
+        self._clock = ShiftedClock()
+        self.hot = self._memory = HotMemory(self._clock, region=REGION)
+
+    def pass_ms(self, talk: Talk, ms: int) -> None:  # noqa: ARG002 -- Valkey's clock cannot be set
+        """Let so much time pass for a conversation, its stream and its entry in the index; viewers' leases apart."""
+        self._clock.ms += ms
+
+    def lose_register(self, talk: Talk) -> None:
+        """Forget a conversation's leaf, as an eviction does."""
+        self._memory._conversations[talk.key].register = Register()
+
+    def lose(self, talk: Talk) -> None:
+        """Forget a conversation, as a cache that was lost."""
+        self._memory._conversations.pop(talk.key, None)
+
+    def lose_entry(self, talk: Talk) -> None:
+        """Forget that the stream was filed, as a failover of the index's node may."""
+        self._memory._deadlines.pop((talk.key, talk.stream), None)
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class ValkeyLab(Lab):
+    """A hot tier in a real Valkey. Its clock goes on by itself: for time to pass, moments are moved back."""
+
+    def __init__(self, address: Address, *, is_cluster: bool) -> None:
+        self._client = client_of(address, is_cluster=is_cluster)
+        self._server: Any = Valkey(host=address.host, port=address.port)  # the library types it for async use too
+        self.hot = hot_valkey(self._client)
+
+    def pass_ms(self, talk: Talk, ms: int) -> None:
+        keys = HotKeys(talk.key)
+        state = keys.state(talk.stream)
+        for field in ("lease", "silent", "long", "old"):
+            self._move_back(state, field, ms)
+        for field in self._server.hkeys(keys.register):
+            if field != b"leaf":
+                self._move_back(keys.register, field, ms)
+        shard, entry = deadlines_of(talk.key), deadline_entry(talk.key, talk.stream)
+        if self._server.zscore(shard, entry) is not None:
+            self._server.zincrby(shard, -ms, entry)
+
+    def lose_register(self, talk: Talk) -> None:
+        self._server.delete(HotKeys(talk.key).register)
+
+    def lose(self, talk: Talk) -> None:
+        keys = HotKeys(talk.key)
+        streams = [stream.decode() for stream in self._server.hkeys(keys.live)]
+        names = [name for stream in (*streams, talk.stream) for name in (keys.state(stream), keys.log(stream))]
+        self._server.delete(keys.register, keys.live, keys.viewers, keys.lagging, *names)
+
+    def lose_entry(self, talk: Talk) -> None:
+        self._server.zrem(deadlines_of(talk.key), deadline_entry(talk.key, talk.stream))
+
+    def close(self) -> None:
+        self._client.close()
+        self._server.close()
+
+    def _move_back(self, name: str, field: str | bytes, ms: int) -> None:
+        if self._server.hexists(name, field):
+            self._server.hincrby(name, field, -ms)
