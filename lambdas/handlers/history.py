@@ -7,13 +7,13 @@ from typing import Any, Final
 from handlers.serving import Routes, answer
 from threadkeep.domain.commands import GetConversation, ListConversations, ListMessages, ResumeStream
 from threadkeep.telemetry import instrumented
-from threadkeep.usecases import conversations, messages, streams
+from threadkeep.usecases import conversations, messages, resuming
 
 ROUTES: Final[Routes] = {
     GetConversation: conversations.get,
     ListConversations: conversations.list_own,
     ListMessages: messages.list_path,
-    ResumeStream: streams.resume,
+    ResumeStream: resuming.resume,
 }
 
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import Any, Final
 
 from handlers.serving import Routes, answer
-from threadkeep.domain.commands import CreateBlob, CreateConversation, CreateMessage, UpdateConversation
+from threadkeep.domain.commands import (
+    CancelStream,
+    CreateBlob,
+    CreateConversation,
+    CreateMessage,
+    RespondMessage,
+    UpdateConversation,
+)
 from threadkeep.telemetry import instrumented
-from threadkeep.usecases import blobs, conversations, messages
+from threadkeep.usecases import blobs, conversations, messages, responding, stopping
 
 ROUTES: Final[Routes] = {
     CreateConversation: conversations.create,
     UpdateConversation: conversations.update,
     CreateMessage: messages.create,
+    RespondMessage: responding.respond,
+    CancelStream: stopping.cancel,
     CreateBlob: blobs.create,
 }
 

@@ -46,7 +46,14 @@ SORT_SEGMENT: Final = "s#"
 
 ROUTES: Final[dict[str, tuple[str, ...]]] = {
     "connection": ("ping", "conversation.subscribe", "conversation.unsubscribe"),
-    "send": ("conversation.create", "conversation.update", "message.create", "blob.create"),
+    "send": (
+        "conversation.create",
+        "conversation.update",
+        "message.create",
+        "message.respond",
+        "stream.cancel",
+        "blob.create",
+    ),
     "stream": ("stream.open", "stream.append", "stream.close"),
     "history": ("conversation.get", "conversation.list", "message.list", "stream.resume"),
 }

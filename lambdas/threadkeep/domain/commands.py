@@ -114,6 +114,15 @@ class CreateMessage(Command, frozen=True, tag="message.create"):
     reply: Id | UnsetType = UNSET
 
 
+class RespondMessage(Command, frozen=True, tag="message.respond"):
+    scopes = CHAT
+
+    conversation: Id
+    parent: Id
+    reply: Id
+    fork: bool = False
+
+
 class ListMessages(Command, frozen=True, tag="message.list"):
     scopes = CHAT_OR_PRODUCE
 
@@ -179,6 +188,13 @@ class CloseStream(Command, frozen=True, tag="stream.close"):
     metadata: JsonObject = {}
 
 
+class CancelStream(Command, frozen=True, tag="stream.cancel"):
+    scopes = CHAT
+
+    conversation: Id
+    stream: Id | None = None
+
+
 class ResumeStream(Command, frozen=True, tag="stream.resume"):
     scopes = CHAT_OR_PRODUCE
 
@@ -197,10 +213,12 @@ COMMANDS: Final = (
     Subscribe,
     Unsubscribe,
     CreateMessage,
+    RespondMessage,
     ListMessages,
     CreateBlob,
     OpenStream,
     AppendStream,
     CloseStream,
+    CancelStream,
     ResumeStream,
 )

@@ -10,6 +10,7 @@ bare ``internal`` and an alarm. The codes and their precedence are those of docs
     └── TierUnavailable    a store could not be reached or would not take it
         ├── HotUnavailable     Valkey: the caller degrades
         └── WarmUnavailable    DynamoDB or S3: becomes `unavailable`
+            └── WarmThrottled      refused for want of capacity, so nothing was written
 """
 
 from __future__ import annotations
@@ -88,3 +89,7 @@ class HotUnavailable(TierUnavailable):
 
 class WarmUnavailable(TierUnavailable):
     """DynamoDB or S3 cannot be reached, or throttles."""
+
+
+class WarmThrottled(WarmUnavailable):
+    """Refused for want of capacity: nothing was written."""

@@ -9,22 +9,26 @@ from typing import Any, Final
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 from botocore.exceptions import ConnectionError as NotConnected
 
-from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.errors import WarmThrottled, WarmUnavailable
 
+_THROTTLED: Final = frozenset(
+    {
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
 _UNAVAILABLE: Final = frozenset(
     {
         "ConditionalRequestConflict",
         "InternalError",
         "InternalServerError",
-        "LimitExceededException",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
         "RequestTimeout",
         "ServiceUnavailable",
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequestsException",
     }
 )
 """Error codes of DynamoDB and S3 that pass by themselves (their API references, "Error codes", read 2026-11-29)."""
@@ -50,7 +54,9 @@ def warm_unavailable() -> Iterator[None]:
         yield
     except ClientError as error:
         status = status_of(error)
-        if code_of(error) in _UNAVAILABLE or status == _TOO_MANY_REQUESTS or status >= _SERVER_ERROR:
+        if code_of(error) in _THROTTLED or status == _TOO_MANY_REQUESTS:
+            raise WarmThrottled(f"{error.operation_name}: {code_of(error)}") from error
+        if code_of(error) in _UNAVAILABLE or status >= _SERVER_ERROR:
             raise WarmUnavailable(f"{error.operation_name}: {code_of(error)}") from error
         raise
     except (NotConnected, HTTPClientError, IncompleteReadError) as error:

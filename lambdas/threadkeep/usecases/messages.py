@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 
 from msgspec import UNSET
 
 from threadkeep.domain import frames, ids
 from threadkeep.domain.commands import CreateMessage, ListMessages
-from threadkeep.domain.errors import Refused, conflict, not_found
+from threadkeep.domain.errors import HotUnavailable, Refused, WarmThrottled, conflict, not_found
 from threadkeep.domain.json_values import same
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
 from threadkeep.domain.ops import Parts
 from threadkeep.usecases.blobs import read_parts
 from threadkeep.usecases.checks import check_metadata, check_parts, mint_or_check
-from threadkeep.usecases.leaf import Tip, read_tip
+from threadkeep.usecases.claiming import claim
+from threadkeep.usecases.leaf import read_tip
+from threadkeep.usecases.responding import ask
 from threadkeep.usecases.services import Reply, Services, authorize
-from threadkeep.usecases.viewers import tell_all
+from threadkeep.usecases.viewers import tell
 
 
 def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
@@ -29,24 +32,35 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     _check_scope(caller, command)
     key = authorize(services, caller, command.conversation)
     message = _message(command, identifier, read_parts(services, key, command.parts))
-    tip = read_tip(services, key)
-    existing = None
-    if not message.parent == tip.settled == tip.leaf:  # the plain case is spared the read: its put tells
-        # An id that exists is judged before everything else.
-        existing = services.warm.read_message(key, message.id)
-        if existing is None:
-            _judge_parent(services, key, command, message, tip)
-    # Before the put: should either fail, the repeated request does both.
+    # Before the put: should it fail, the repeated request does both.
     services.warm.touch(key, now_ms=now_ms)
-    existing = existing or services.warm.put_message(caller.tenant, StoredMessage(message))
-    if existing is None:
-        tell_all(services, key, frames.message_created(message))
-        return {"message": frames.fit(message)}
-    if not same_content(message, existing.message):
+    existing = claim(services, key, message, fork=command.fork) or _put(services, key, message)
+    if existing is not None and not same_content(message, existing.message):
         raise conflict("id_taken", "Another message goes by that id; mint a new one.")
-    # Told again: the first run may have died before it was.
-    tell_all(services, key, frames.message_created(existing.message))
-    return {"message": frames.fit(existing.message), "duplicate": True}
+    stands = message if existing is None else existing.message
+    # Filled and told again where it is repeated: the first run may have died before it did.
+    tell(services, key, _fill(services, key, stands), frames.message_created(stands))
+    if command.reply is not UNSET and services.responder is not None:
+        ask(services, caller, parent=stands.id, conversation=stands.conversation, reply=command.reply, fork=False)
+    reply: Reply = {"message": frames.fit(stands)}
+    return reply if existing is None else reply | {"duplicate": True}
+
+
+def _put(services: Services, key: ConversationKey, message: Message) -> StoredMessage | None:
+    try:
+        return services.warm.put_message(key.tenant, StoredMessage(message))
+    except WarmThrottled:
+        # Refused for certain, so nobody has to wait until the claim is void. After any other failure it may be there.
+        with suppress(HotUnavailable):
+            services.hot.release(key, message.id)
+        raise
+
+
+def _fill(services: Services, key: ConversationKey, message: Message) -> tuple[str, ...]:
+    try:
+        return services.hot.fill(key, message.id)
+    except HotUnavailable:
+        return ()  # viewers renew their leases, read the leaf then, and catch up
 
 
 def list_path(services: Services, caller: Caller, command: ListMessages) -> Reply:
@@ -124,17 +138,6 @@ def _check_scope(caller: Caller, command: CreateMessage) -> None:
         return
     if command.role != "user" or command.model is not UNSET or command.status is not UNSET:
         raise Refused("unauthorized", "Only `produce` writes other roles than `user`, a `model` or a `status`.")
-
-
-def _judge_parent(services: Services, key: ConversationKey, command: CreateMessage, message: Message, tip: Tip) -> None:
-    if message.id in tip.parents:
-        raise conflict("id_taken", "A stream goes by that id; mint another.")
-    if command.parent != tip.leaf and not command.fork:
-        raise conflict("stale_leaf", "The conversation has gone on; read on from `leaf`, or fork.", leaf=tip.leaf)
-    if command.parent in tip.parents:
-        raise conflict("parent_open", "The parent is still being written; send when it has settled.")
-    if command.parent is not None and not services.warm.has_message(key, command.parent):
-        raise conflict("parent_missing", "The parent is not here (yet); send again in a moment.")
 
 
 def same_content(one: Message, other: Message) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from threadkeep.domain.bounds import HEAD_CACHE_MS
 from threadkeep.domain.errors import not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey
-from threadkeep.ports import Clock, HotStore, Push, UploadStore, WarmStore
+from threadkeep.ports import Clock, HotStore, Push, Responder, UploadStore, WarmStore
 
 Reply = dict[str, Any]
 """The fields of a reply, beside ``type`` and ``ref``."""
@@ -49,6 +49,7 @@ class Services:
     push: Push
     clock: Clock
     region: str
+    responder: Responder | None = None
     owners: Owners = field(default_factory=Owners)
 
 

@@ -1,4 +1,4 @@
-"""Streams: open, append, close, resume (docs/protocol.md, section 3)."""
+"""Streams, for those who write them: open, append, close (docs/protocol.md, section 3.1)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from msgspec import UNSET, Raw
 
 from threadkeep.domain import frames, ops, streams
 from threadkeep.domain.bounds import OPS_BYTES_MAX
-from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream, ResumeStream
+from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
-from threadkeep.domain.json_values import JsonObject, encode
+from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
 from threadkeep.usecases.blobs import read_parts
 from threadkeep.usecases.checks import check_end, check_metadata, check_parts, mint_or_check
-from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.services import Reply, Services, authorize
+from threadkeep.usecases.settling import Finished, closed, finish, finish_due, settled_message, store
 from threadkeep.usecases.viewers import tell
 
 
@@ -25,7 +25,7 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
     key = authorize(services, caller, command.conversation)
     stored = services.warm.read_message(key, stream)
     if stored is not None:
-        raise _closed(stored.message)
+        raise closed(stored.message)
     newest = services.warm.newest_id(key)
     facts = streams.Facts(
         parent=command.parent,
@@ -33,6 +33,8 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
         model=None if command.model is UNSET else command.model,
         metadata=command.metadata,
     )
+    # The index first: the other way round a crash in between leaves a stream that nobody ever ends.
+    services.hot.file(key, stream)
     verdict = services.hot.open(
         key,
         stream,
@@ -108,81 +110,8 @@ def close(services: Services, caller: Caller, command: CloseStream) -> Reply:
     ):
         return _close_by_body(services, caller, command, seal)
     if isinstance(verdict, streams.Sealed):
-        message = finish(services, key, command.stream, verdict)
-        return {"message": frames.fit(message)}
+        return _as_sealed(finish(services, key, command.stream, verdict))
     raise _refusal(services, key, command.stream, verdict)
-
-
-def finish(services: Services, key: ConversationKey, stream: str, sealed: streams.Sealed) -> Message:
-    """Store a sealed stream's message, drop its log, tell its viewers. Whoever finds a seal may do it, as it says.
-
-    Raises:
-        Refused: ``closed`` if another message stands under that id.
-        WarmUnavailable: it could not be stored; the seal stays, and a repeated close tries again.
-    """
-    if sealed.settled:
-        stored = services.warm.read_message(key, stream)
-        if stored is None:
-            raise not_found()
-        if (stored.epoch, stored.message.status) != (sealed.epoch, sealed.seal.status):
-            raise _closed(stored.message)
-        return stored.message
-    assembly = ops.Assembly(sealed.facts.metadata)
-    for element in sealed.log:
-        assembly.apply(ops.decode(element))
-    message = _settled_message(
-        key, stream, facts=sealed.facts, seal=sealed.seal, parts=assembly.parts(), metadata=assembly.metadata
-    )
-    existing = services.warm.put_message(key.tenant, StoredMessage(message, sealed.epoch))
-    stands = message if existing is None else existing.message
-    _settle(services, key, stream, stands)
-    if not same_content(message, stands):
-        raise _closed(stands)
-    return stands
-
-
-def resume(services: Services, caller: Caller, command: ResumeStream) -> Reply:
-    """A page of a message from a place in it, live or settled."""
-    key = authorize(services, caller, command.conversation)
-    try:
-        verdict = services.hot.resume(key, command.stream, epoch=command.epoch, offset=command.offset)
-    except HotUnavailable:
-        stored = services.warm.read_message(key, command.stream)
-        if stored is None:
-            raise  # it may well live: better to ask again than to be told that it does not
-        return _resume_settled(stored, command)
-    if isinstance(verdict, streams.Resumed):
-        merged = ops.merge(op for element in verdict.log for op in ops.decode(element))
-        return {
-            "epoch": verdict.epoch,
-            "at": verdict.at,
-            "ops": merged,
-            "offset": verdict.offset,
-            "more": verdict.more,
-            "state": "live",
-        }
-    stored = services.warm.read_message(key, command.stream)
-    if stored is None:
-        raise not_found()
-    return _resume_settled(stored, command)
-
-
-def _resume_settled(stored: StoredMessage, command: ResumeStream) -> Reply:
-    """A settled message is a log of its own, one epoch above its stream's last; whole where it fits a frame."""
-    epoch = stored.epoch + 1
-    whole = encode(stored.message)
-    log = list(ops.pieces(() if stored.message.parts is UNSET else stored.message.parts))
-    reply: Reply = {"epoch": epoch, "state": "settled"}
-    if len(whole) <= frames.MESSAGE_BYTES_MAX:
-        return reply | {"at": len(log), "ops": [], "offset": len(log), "more": False, "message": Raw(whole)}
-    room = frames.MESSAGE_BYTES_MAX - len(encode(stored.message.without_parts()))
-    if len(encode(log[-1])) > room:
-        log.append([])  # so that there is a page with room for the message
-    at = command.offset if command.epoch == epoch and command.offset <= len(log) else 0
-    page, after = (log[at], at + 1) if at < len(log) else ([], at)
-    if len(encode(page)) <= room:
-        reply["message"] = stored.message.without_parts()
-    return reply | {"at": at, "ops": page, "offset": after, "more": after < len(log)}
 
 
 def _read_ops(data: Raw) -> bytes:
@@ -207,39 +136,6 @@ def _is_live(services: Services, key: ConversationKey, stream: str) -> bool:
         return False
 
 
-def _settled_message(
-    key: ConversationKey,
-    stream: str,
-    *,
-    facts: streams.Facts,
-    seal: streams.Seal,
-    parts: ops.Parts,
-    metadata: JsonObject,
-) -> Message:
-    return Message.new(
-        id=stream,
-        conversation=key.conversation,
-        parent=facts.parent,
-        role=facts.role,
-        status=seal.status,
-        parts=ops.settled(parts),
-        metadata=ops.settled_metadata(metadata),
-        usage=UNSET if seal.usage is None else seal.usage,
-        error=UNSET if seal.error is None else seal.error,
-        model=UNSET if facts.model is None else facts.model,
-    )
-
-
-def _settle(services: Services, key: ConversationKey, stream: str, message: Message) -> None:
-    # Before the seal is done with: should it fail, the repeated close does all of this again.
-    services.warm.touch(key, now_ms=services.clock.now_ms())
-    try:
-        viewers = services.hot.settle(key, stream)
-    except HotUnavailable:
-        viewers = ()  # the message is durable; viewers find it when they resume or renew
-    tell(services, key, viewers, frames.message_created(message))
-
-
 def _close_by_body(services: Services, caller: Caller, command: CloseStream, seal: streams.Seal) -> Reply:
     """The hot tier has lost the stream: its producer still holds the whole answer, and says all of it here."""
     if command.body is UNSET or command.parent is UNSET or command.role is UNSET:
@@ -256,7 +152,7 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
         model=None if command.model is UNSET else command.model,
         metadata=command.metadata,
     )
-    message = _settled_message(
+    message = settled_message(
         key,
         command.stream,
         facts=facts,
@@ -264,19 +160,21 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
         parts=read_parts(services, key, command.body),
         metadata=facts.metadata,
     )
-    existing = services.warm.put_message(caller.tenant, StoredMessage(message, command.epoch))
-    stands = message if existing is None else existing.message
-    _settle(services, key, command.stream, stands)
-    if not same_content(message, stands):
-        raise _closed(stands)
-    return {"message": frames.fit(stands)}
+    return _as_sealed(store(services, key, StoredMessage(message, command.epoch)))
+
+
+def _as_sealed(finished: Finished) -> Reply:
+    """``ok`` only for the message that was sealed; if another one stands there, ``closed`` with it."""
+    if not finished.as_sealed:
+        raise closed(finished.message)
+    return {"message": frames.fit(finished.message)}
 
 
 def _refusal(
     services: Services,
     key: ConversationKey,
     stream: str,
-    verdict: streams.Unknown | streams.Fenced | streams.Closed | streams.Diverged | streams.Gap,
+    verdict: streams.Unknown | streams.Fenced | streams.Closed | streams.Diverged | streams.Gap | streams.TooLarge,
 ) -> Refused:
     """The error that a verdict stands for."""
     match verdict:
@@ -286,17 +184,21 @@ def _refusal(
             return Refused("fenced", "Another run writes this stream now; `stream.open` it anew with your epoch.")
         case streams.Closed():
             stored = services.warm.read_message(key, stream)
-            return _closed(None if stored is None else stored.message)
+            # A seal that nobody finished is finished by whoever finds it, once it is old.
+            return closed(finish_due(services, key, stream) if stored is None else stored.message)
+        case streams.TooLarge():
+            return closed(_end_too_large(services, key, stream))
         case streams.Diverged():
             return conflict("diverged", "Something else stands at that offset; open again and send everything.")
         case streams.Gap(expected):
             return Refused("gap", "Appends before this one are missing; go on there.", detail={"expected": expected})
 
 
+def _end_too_large(services: Services, key: ConversationKey, stream: str) -> Message | None:
+    """An answer that outgrows `STREAM_BYTES_MAX` ends there, what it has kept."""
+    verdict = services.hot.stop(key, stream, streams.TOO_LARGE)
+    return finish(services, key, stream, verdict).message if isinstance(verdict, streams.Sealed) else None
+
+
 def _parent_missing() -> Refused:
     return conflict("parent_missing", "The parent is not here (yet); ask again in a moment.")
-
-
-def _closed(message: Message | None) -> Refused:
-    detail = None if message is None else {"settled": frames.fit(message)}
-    return Refused("closed", "The stream has its end; nothing is added to it.", detail=detail)

@@ -1,0 +1,97 @@
+"""Settling: from a seal to the one stored message (docs/protocol.md, section 3.3)."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET
+
+from threadkeep.domain import frames, ops, streams
+from threadkeep.domain.errors import HotUnavailable, Refused, not_found
+from threadkeep.domain.json_values import JsonObject
+from threadkeep.domain.model import ConversationKey, Message, StoredMessage
+from threadkeep.usecases.messages import same_content
+from threadkeep.usecases.services import Services
+from threadkeep.usecases.viewers import tell
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The message that stands under a stream's id; ``as_sealed`` unless another one had been stored there before."""
+
+    message: Message
+    as_sealed: bool
+
+
+def finish(services: Services, key: ConversationKey, stream: str, sealed: streams.Sealed) -> Finished:
+    """Store a sealed stream's message, drop its log, tell its viewers. Whoever finds a seal may do it, as it says.
+
+    Raises:
+        Refused: ``not_found`` if the stream had settled and its message was erased since.
+        WarmUnavailable: it could not be stored; the seal stays, and whoever comes next tries again.
+    """
+    if sealed.settled:
+        stored = services.warm.read_message(key, stream)
+        if stored is None:
+            raise not_found()
+        as_sealed = (stored.epoch, stored.message.status) == (sealed.epoch, sealed.seal.status)
+        return Finished(stored.message, as_sealed)
+    assembly = ops.Assembly(sealed.facts.metadata)
+    for element in sealed.log:
+        assembly.apply(ops.decode(element))
+    message = settled_message(
+        key, stream, facts=sealed.facts, seal=sealed.seal, parts=assembly.parts(), metadata=assembly.metadata
+    )
+    return store(services, key, StoredMessage(message, sealed.epoch))
+
+
+def finish_due(services: Services, key: ConversationKey, stream: str) -> Message | None:
+    """End a stream whose time has run out, or whose seal nobody finished; None where there is nothing to end."""
+    verdict = services.hot.expire(key, stream)
+    return finish(services, key, stream, verdict).message if isinstance(verdict, streams.Sealed) else None
+
+
+def store(services: Services, key: ConversationKey, stored: StoredMessage) -> Finished:
+    """Put a stream's message, let go of the stream, tell its viewers.
+
+    Raises:
+        WarmUnavailable: it could not be stored, and the stream stays as it is.
+    """
+    existing = services.warm.put_message(key.tenant, stored)
+    stands = stored.message if existing is None else existing.message
+    # Before the seal is done with: should it fail, the repeated close does all of this again.
+    services.warm.touch(key, now_ms=services.clock.now_ms())
+    try:
+        viewers = services.hot.settle(key, stands.id)
+    except HotUnavailable:
+        viewers = ()  # the message is durable; viewers find it when they resume or renew
+    tell(services, key, viewers, frames.message_created(stands))
+    return Finished(stands, same_content(stored.message, stands))
+
+
+def settled_message(
+    key: ConversationKey,
+    stream: str,
+    *,
+    facts: streams.Facts,
+    seal: streams.Seal,
+    parts: ops.Parts,
+    metadata: JsonObject,
+) -> Message:
+    """What a stream comes to: a message as it is stored, its parts and metadata settled."""
+    return Message.new(
+        id=stream,
+        conversation=key.conversation,
+        parent=facts.parent,
+        role=facts.role,
+        status=seal.status,
+        parts=ops.settled(parts),
+        metadata=ops.settled_metadata(metadata),
+        usage=UNSET if seal.usage is None else seal.usage,
+        error=UNSET if seal.error is None else seal.error,
+        model=UNSET if facts.model is None else facts.model,
+    )
+
+
+def closed(message: Message | None) -> Refused:
+    """The answer to whoever writes on behind the end: the message as it stands, where it does."""
+    detail = None if message is None else {"settled": frames.fit(message)}
+    return Refused("closed", "The stream has its end; nothing is added to it.", detail=detail)
