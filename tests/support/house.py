@@ -21,6 +21,7 @@ from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.schema import ROUTES
 from threadkeep.stores.hot_memory import HotMemory
 from threadkeep.stores.push_memory import PushMemory
+from threadkeep.stores.responder_memory import ResponderMemory
 from threadkeep.stores.uploads_memory import UploadsMemory
 from threadkeep.stores.warm_memory import WarmMemory
 from threadkeep.usecases.services import Services
@@ -83,6 +84,7 @@ class House:
         self.warm = WarmMemory()
         self.uploads = UploadsMemory()
         self.push = PushMemory()
+        self.responder = ResponderMemory()
         self.services = Services(
             hot=self.hot,
             warm=self.warm,
@@ -90,6 +92,7 @@ class House:
             push=self.push,
             clock=self.clock,
             region=REGION,
+            responder=self.responder,
         )
 
     # --- as a client --------------------------------------------------------------------------------------------
