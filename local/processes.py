@@ -110,10 +110,9 @@ class ProcessGroup:
     def _is_gone_within(self, wait_s: float) -> bool:
         deadline = time.monotonic() + wait_s
         while True:
-            is_gone = not self.members()
-            if self._process is not None:
-                self._process.poll()  # reaps it
-            if is_gone:
+            # Threads of a killed leader may outlive it, then it looks dead and cannot be reaped yet.
+            is_reaped = self._process is None or self._process.poll() is not None
+            if is_reaped and not self.members():
                 return True
             if time.monotonic() > deadline:
                 return False

@@ -90,12 +90,10 @@ async def test_a_malformed_frame_is_answered_and_the_socket_stays_open(socket: C
 
 
 async def test_foreign_and_missing_conversations_look_alike(local_cloud: DeployedCloud) -> None:
-    url = local_cloud.state.url
-    async with (
-        Client(url, local_cloud.mint_token(sub="ada")) as ada,
-        Client(url, local_cloud.mint_token(sub="eve")) as eve,
-        Client(url, local_cloud.mint_token(sub="ada", tenant="other")) as other,
-    ):
+    def connected(sub: str, tenant: str) -> Client:
+        return Client(local_cloud.state.url, local_cloud.mint_token(sub=sub, tenant=tenant, scope="chat"))
+
+    async with connected("ada", "acme") as ada, connected("eve", "acme") as eve, connected("ada", "other") as other:
         hers = (await ada.create_conversation(title="hers"))["id"]
         refusals = set()
         for client, conversation in ((eve, hers), (other, hers), (ada, new_id())):
