@@ -1,8 +1,7 @@
-"""What every hot tier answers about streams, and who watches them."""
+"""What every hot tier answers about streams and their writers."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import msgspec
@@ -19,7 +18,7 @@ from tests.support.hot import (
     new_key,
     older_id,
 )
-from threadkeep.domain.bounds import LIVE_STREAMS_MAX, OPS_BYTES_MAX, PAGE_OPS_BYTES_MAX, VIEWERS_MAX
+from threadkeep.domain.bounds import LIVE_STREAMS_MAX, OPS_BYTES_MAX, PAGE_OPS_BYTES_MAX
 from threadkeep.domain.model import ConversationKey, LiveStream
 from threadkeep.domain.streams import (
     Accepted,
@@ -438,7 +437,7 @@ def test_a_page_at_its_bound(talk: Talk, sizes: list[int], taken: int) -> None:
     assert (len(page.log), page.offset, page.more) == (taken, taken, taken < len(sizes))
 
 
-# --- live streams and viewers ---------------------------------------------------------------------------------
+# --- live streams ---------------------------------------------------------------------------------------------
 
 
 def test_live_streams_are_told_in_order_with_their_places(talk: Talk) -> None:
@@ -455,42 +454,6 @@ def test_live_streams_are_told_in_order_with_their_places(talk: Talk) -> None:
     assert talk.hot.live(talk.key) == (first, second)
     newer.settle()
     assert talk.hot.live(talk.key) == (first,)
-
-
-def test_a_viewer_is_one_for_its_lease(talk: Talk) -> None:
-    epoch = talk.opened()
-    talk.watch("short", lease_ms=40)
-    talk.watch("long")
-    assert set(talk.hot.viewers(talk.key)) == {"short", "long"}
-    talk.watch("renewed", lease_ms=40)
-    talk.watch("renewed")
-    time.sleep(0.06)
-    assert set(talk.hot.viewers(talk.key)) == {"long", "renewed"}
-    verdict = talk.append(epoch, 0)
-    assert isinstance(verdict, Accepted)
-    assert set(verdict.viewers) == {"long", "renewed"}
-
-
-def test_viewers_can_be_removed_gone_ones_too(talk: Talk) -> None:
-    talk.hot.unsubscribe(talk.key, ["nobody"])
-    talk.watch("c1")
-    talk.watch("c2")
-    talk.watch("c3")
-    talk.hot.unsubscribe(talk.key, ["c1", "nobody", "c3"])
-    talk.hot.unsubscribe(talk.key, [])
-    assert talk.hot.viewers(talk.key) == ("c2",)
-
-
-def test_only_so_many_view_a_conversation_and_run_out_leases_make_room(talk: Talk) -> None:
-    talk.watch("short", lease_ms=400)
-    for number in range(VIEWERS_MAX - 1):
-        talk.watch(f"c{number}")
-    assert talk.hot.subscribe(talk.key, "more", lease_ms=60_000) == Full()
-    assert talk.hot.subscribe(talk.key, "c1", lease_ms=60_000) is None  # is one already
-    assert len(talk.hot.viewers(talk.key)) == VIEWERS_MAX
-    time.sleep(0.42)
-    talk.watch("more")
-    assert talk.hot.subscribe(talk.key, "short", lease_ms=60_000) == Full()
 
 
 # --- isolation ------------------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def test_an_open_is_judged_by_what_is_claimed(talk: Talk) -> None:
 
 
 def test_two_workers_under_one_question_do_not_both_answer(talk: Talk) -> None:
-    """A45: the second is told the first, with other ids and other programs."""
+    """The second is told of the first, whatever ids they mint."""
     question = talk.kept()
     first, second = talk.answering(question), talk.other()
     assert second.open(facts=answer_to(question), leaf=question) == StaleLeaf(first.stream)
@@ -250,7 +250,7 @@ def test_an_open_voids_as_a_claim_does(lab: Lab, talk: Talk) -> None:
     assert isinstance(talk.open(facts=answer_to(root), leaf=root), Opened)
 
 
-# --- losing the register: why.md's rules as interleavings -----------------------------------------------------
+# --- losing the register --------------------------------------------------------------------------------------
 
 
 def test_a_fill_advances_a_register_that_was_rebuilt_before_its_put(lab: Lab, talk: Talk) -> None:

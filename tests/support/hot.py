@@ -15,6 +15,7 @@ from threadkeep.domain.leaf import Claimed, ClaimVerdict, LeafUnknown, Register
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.streams import (
     AppendVerdict,
+    ExpireVerdict,
     Facts,
     Limits,
     Opened,
@@ -22,6 +23,7 @@ from threadkeep.domain.streams import (
     ResumeVerdict,
     Seal,
     Sealed,
+    SealedUnopened,
     SealVerdict,
     Writer,
 )
@@ -138,14 +140,26 @@ class Talk:
     def seal(self, epoch: int, offset: int, *, principal: str = "ann", seal: Seal = COMPLETE) -> SealVerdict:
         return self.hot.seal(self.key, self.stream, principal=principal, epoch=epoch, offset=offset, seal=seal)
 
+    def stop(self, seal: Seal) -> Sealed | SealedUnopened:
+        return self.hot.stop(self.key, self.stream, seal)
+
+    def expire(self) -> ExpireVerdict:
+        return self.hot.expire(self.key, self.stream)
+
+    def file(self) -> None:
+        self.hot.file(self.key, self.stream)
+
     def settle(self) -> tuple[str, ...]:
         return self.hot.settle(self.key, self.stream)
 
-    def resume(self, epoch: int = 0, offset: int = 0) -> ResumeVerdict:
-        return self.hot.resume(self.key, self.stream, epoch=epoch, offset=offset)
+    def resume(self, epoch: int = 0, offset: int = 0, **options: Any) -> ResumeVerdict:
+        return self.hot.resume(self.key, self.stream, epoch=epoch, offset=offset, **options)
 
     def watch(self, connection: str, *, lease_ms: int = 60_000) -> None:
         assert self.hot.subscribe(self.key, connection, lease_ms=lease_ms) is None
+
+    def lag(self, *connections: str) -> None:
+        self.hot.mark_lagging(self.key, connections)
 
     def written(self, *log: bytes, **options: Any) -> int:
         """Open it and write that; its epoch."""
