@@ -10,8 +10,8 @@ from valkey import Valkey
 
 from local.state import Address
 from tests.support.hot import ANN, COMPLETE, ROOT, SystemClock, Talk, client_of, hot_valkey, new_id
-from threadkeep.domain.bounds import LEASE_MS, SETTLED_STATE_MS
-from threadkeep.domain.streams import Sealed, Writer
+from threadkeep.domain.bounds import DUE_SHARDS, LEAF_MS, LEASE_MS, SETTLED_STATE_MS
+from threadkeep.domain.streams import Due, Sealed, Writer
 from threadkeep.stores.hot_keys import HotKeys
 from threadkeep.stores.hot_valkey import HotValkey
 
@@ -86,6 +86,47 @@ def test_the_viewers_go_with_their_longest_lease(server: Any, talk: Talk) -> Non
     assert 20_000 - SLACK_MS < server.pttl(name) <= 20_000
 
 
+def test_those_that_lag_go_with_their_longest_lease_too(server: Any, talk: Talk) -> None:
+    keys = HotKeys(talk.key)
+    talk.watch("c1", lease_ms=60_000)
+    talk.watch("c2", lease_ms=20_000)
+    talk.lag("c1")
+    assert 60_000 - SLACK_MS < server.pttl(keys.lagging) <= 60_000
+    assert 20_000 - SLACK_MS < server.pttl(keys.viewers) <= 20_000
+    talk.resume(connection="c1")
+    assert server.pttl(keys.lagging) == NO_KEY
+    assert 60_000 - SLACK_MS < server.pttl(keys.viewers) <= 60_000
+
+
+def test_a_conversations_leaf_stays_a_while_and_not_for_ever(server: Any, talk: Talk) -> None:
+    """Claimed or not: whoever claimed may be gone, and no sweeper looks here."""
+    name = HotKeys(talk.key).register
+
+    def assert_stays(step: Callable[[], Any]) -> None:
+        server.pexpire(name, 1_000)
+        step()
+        assert LEAF_MS - SLACK_MS < server.pttl(name) <= LEAF_MS
+
+    assert_stays(lambda: talk.claim(new_id(), None, confirmed=None))
+    assert_stays(lambda: talk.claim(new_id(), None, fork=True))
+    assert_stays(lambda: talk.hot.fill(talk.key, new_id()))
+    assert_stays(lambda: talk.opened(fork=True))
+    assert_stays(talk.settle)
+
+
+def test_a_stop_before_the_opening_waits_a_while_and_not_for_ever(server: Any, talk: Talk) -> None:
+    talk.stop(COMPLETE)
+    assert SETTLED_STATE_MS - SLACK_MS < server.pttl(HotKeys(talk.key).state(talk.stream)) <= SETTLED_STATE_MS
+
+
+def test_a_stopped_streams_keys_have_no_ttl_until_it_settles(server: Any, talk: Talk) -> None:
+    keys = HotKeys(talk.key)
+    talk.written(b"[1]")
+    talk.stop(COMPLETE)
+    for name in (keys.state(talk.stream), keys.log(talk.stream), keys.live):
+        assert server.pttl(name) == NO_TTL
+
+
 def test_every_sign_of_life_renews_the_streams_lease(server: Any, talk: Talk) -> None:
     name = HotKeys(talk.key).state(talk.stream)
 
@@ -122,6 +163,17 @@ def test_what_is_refused_renews_nothing(server: Any, talk: Talk, refused: str) -
     assert server.hgetall(name) == before
 
 
+def test_a_live_stream_takes_little_more_than_its_text(server: Any, talk: Talk) -> None:
+    """At most twice, at the window of 40 characters a batch that producers begin with."""
+    batch = b'[["text",0,"%s"]]' % (b"x" * 40)
+    count = 500
+    talk.written(*[batch] * count)
+    keys = HotKeys(talk.key)
+    names = (keys.state(talk.stream), keys.log(talk.stream), keys.live, keys.register)
+    taken = sum(server.memory_usage(name, samples=0) or 0 for name in names)
+    assert taken <= 2 * count * len(batch)
+
+
 # --- what is asked for ----------------------------------------------------------------------------------------
 
 
@@ -129,14 +181,30 @@ VERBS: dict[str, tuple[int, Callable[[Talk, int], Any]]] = {
     # the commands that it takes, the call
     "open": (1, lambda talk, epoch: talk.open(held=epoch)),
     "open, refused": (1, lambda talk, _: talk.other().open()),
+    "open, another": (1, lambda talk, _: talk.other().opened(fork=True)),
     "append": (1, lambda talk, epoch: talk.append(epoch, 1)),
     "resume": (1, lambda talk, _: talk.resume()),
     "subscribe": (1, lambda talk, _: talk.watch("c2")),
     "viewers": (1, lambda talk, _: talk.hot.viewers(talk.key)),
+    "resume, lagging": (1, lambda talk, _: talk.resume(connection="c1")),
+    "mark_lagging": (1, lambda talk, _: talk.lag("c1", "c2")),
+    "mark_lagging nobody": (0, lambda talk, _: talk.lag()),
     "unsubscribe": (1, lambda talk, _: talk.hot.unsubscribe(talk.key, ["c1", "c2"])),
     "unsubscribe nobody": (0, lambda talk, _: talk.hot.unsubscribe(talk.key, [])),
     "live": (2, lambda talk, _: talk.hot.live(talk.key)),
     "live, nothing": (1, lambda talk, _: talk.hot.live(Talk(talk.hot).key)),
+    "claim": (1, lambda talk, _: talk.claim(new_id(), None, fork=True)),
+    "claim, confirmed": (1, lambda talk, _: talk.claim(new_id(), None, fork=True, confirmed=new_id())),
+    "claim, refused": (1, lambda talk, _: talk.claim(new_id(), None)),
+    "fill": (1, lambda talk, _: talk.hot.fill(talk.key, new_id())),
+    "release": (1, lambda talk, _: talk.hot.release(talk.key, new_id())),
+    "file": (1, lambda talk, _: talk.file()),
+    "refile": (1, lambda talk, _: talk.hot.refile(Due(talk.key, talk.stream, 1), 2)),
+    "unfile": (1, lambda talk, _: talk.hot.unfile(Due(talk.key, talk.stream, 1))),
+    "due": (DUE_SHARDS, lambda talk, _: talk.hot.due(10)),
+    "expire": (1, lambda talk, _: talk.expire()),
+    "stop": (1, lambda talk, _: talk.stop(COMPLETE)),
+    "stop, unopened": (1, lambda talk, _: talk.other().stop(COMPLETE)),
     "seal": (1, lambda talk, epoch: talk.seal(epoch, 1)),
     "settle": (1, lambda talk, _: talk.settle()),
 }

@@ -16,10 +16,10 @@ from valkey.exceptions import ResponseError
 
 from local.ports import free_port
 from local.state import Address
-from tests.support.hot import Talk, client_of, hot_valkey, new_id
+from tests.support.hot import COMPLETE, Talk, client_of, hot_valkey, new_id
 from tests.support.relay import HOST, Relay
 from threadkeep.domain.errors import HotUnavailable
-from threadkeep.domain.streams import Accepted, Duplicate, Opened, Resumed, Sealed
+from threadkeep.domain.streams import Accepted, Alive, Due, Duplicate, Opened, Resumed, Sealed
 from threadkeep.stores import valkey_client
 from threadkeep.stores.hot_keys import HotKeys
 from threadkeep.stores.lua import Script, script
@@ -128,6 +128,40 @@ def test_many_calls_share_few_connections(single: Any, valkey_single: Address) -
         assert int(single.info("clients")["connected_clients"]) <= before + 2
 
 
+# --- going through all keys -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_cluster", [False, True])
+def test_all_keys_are_gone_through_however_many(
+    single: Any, cluster: Any, valkey_single: Address, valkey_cluster: Address, *, is_cluster: bool
+) -> None:
+    server = cluster if is_cluster else single
+    tag = new_id()
+    expected = {f"{{{tag}}}:{number}" for number in range(2_500)}
+    server.mset(dict.fromkeys(expected, "1"))
+    client = client_of(valkey_cluster if is_cluster else valkey_single, is_cluster=is_cluster)
+    for _ in range(2):
+        assert set(client.scan(f"{{{tag}}}:*")) == expected
+        server.client_kill_filter(_type="normal", skipme=True)  # replaced unnoticed
+    server.delete(*expected)
+    client.close()
+
+
+def test_a_server_that_goes_away_between_keys_is_told(single: Any, valkey_single: Address) -> None:
+    tag = new_id()
+    names = [f"{{{tag}}}:{number}" for number in range(2_500)]
+    single.mset(dict.fromkeys(names, "1"))
+    with Relay(valkey_single) as relay:
+        client = client_of(relay.address, is_cluster=False)
+        keys = client.scan("*")
+        next(keys)
+    with pytest.raises(HotUnavailable, match="cannot be reached"):
+        list(keys)
+    with pytest.raises(HotUnavailable, match="cannot be reached"):
+        next(client.scan("*"))
+    single.delete(*names)
+
+
 # --- what the server says -------------------------------------------------------------------------------------
 
 
@@ -143,7 +177,9 @@ def test_full_memory_refuses_what_fills_it_whole_and_lets_through_what_empties_i
     single: Any, valkey_single: Address
 ) -> None:
     with talking(valkey_single) as talk:
-        epoch = talk.written(b"[1]")
+        other = talk.other()
+        other.opened(fork=True)
+        epoch = talk.written(b"[1]", fork=True)
         state = single.hgetall(HotKeys(talk.key).state(talk.stream))
         memory = single.config_get("maxmemory")["maxmemory"]
         single.config_set("maxmemory", "1mb")
@@ -153,18 +189,28 @@ def test_full_memory_refuses_what_fills_it_whole_and_lets_through_what_empties_i
                 lambda: talk.open(held=epoch),
                 lambda: talk.other().open(fork=True),
                 lambda: talk.watch("c1"),
+                lambda: talk.claim(new_id(), None, confirmed=None),
+                talk.file,
             ):
                 with pytest.raises(HotUnavailable, match="not able to serve"):
                     refused()
             assert single.hgetall(HotKeys(talk.key).state(talk.stream)) == state
             assert talk.resume(epoch) == Resumed(epoch=epoch, at=0, log=(b"[1]",), offset=1, more=False, sealed=False)
-            assert len(talk.hot.live(talk.key)) == 1
+            assert len(talk.hot.live(talk.key)) == 2
+            assert isinstance(talk.expire(), Alive)
+            assert isinstance(other.stop(COMPLETE), Sealed)
+            talk.hot.fill(talk.key, new_id())
+            talk.hot.release(talk.key, new_id())
+            talk.lag("c1")
+            talk.hot.unsubscribe(talk.key, ["c1"])
+            talk.hot.due(1)
+            talk.hot.unfile(Due(talk.key, talk.stream, 1))
             assert isinstance(talk.seal(epoch, 1), Sealed)
             assert talk.settle() == ()
             assert talk.hot.viewers(talk.key) == ()
         finally:
             single.config_set("maxmemory", memory)
-        assert isinstance(talk.other().open(), Opened)
+        assert isinstance(talk.other().open(fork=True), Opened)
 
 
 def test_a_demoted_server_is_asked_once_more_on_a_fresh_connection(single: Any, relay: Relay) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -199,15 +200,20 @@ class ValkeyClient:
         """Names of all keys like that, on every node; now and then one twice. Keys that come meanwhile may be missed.
 
         Raises:
-            HotUnavailable: as with `command`; what was not reached is for the next time.
+            HotUnavailable, valkey.ResponseError: as with `command`; what was not reached is for the next time.
         """
-        library = self._library or self._open()
+        had, count = self._library, 0
+        library = had or self._open()
         try:
-            for name in library.scan_iter(match=pattern, count=_KEYS_A_SCAN):
-                yield name.decode()
-        except (ValkeyError, ValkeyClusterException) as error:
+            with _judging():
+                for name in library.scan_iter(match=pattern, count=_KEYS_A_SCAN):
+                    count += 1
+                    yield name.decode()
+        except _Broken as broken:
             self._drop(library)
-            raise HotUnavailable(f"Valkey cannot be reached: {error}") from error
+            if had is None or count:
+                raise HotUnavailable(f"Valkey cannot be reached: {broken.__cause__}") from broken.__cause__
+            yield from self.scan(pattern)
 
     def close(self) -> None:
         """Close its connections; the next command opens them again."""
@@ -232,9 +238,15 @@ class _Broken(Exception):  # noqa: N818 -- never leaves this module
 
 
 def _execute(library: Library, words: tuple[str | bytes | int, ...]) -> Any:
+    with _judging():
+        return library.execute_command(*words)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _judging() -> Iterator[None]:
     """Tell what is wrong with the connection, with the server, and with the command."""
     try:
-        return library.execute_command(*words)  # type: ignore[no-untyped-call]
+        yield
     except (ClusterError, ReadOnlyError) as error:  # the node is not, or no more, the one to ask
         raise _Broken from error
     except ResponseError as error:
