@@ -227,17 +227,17 @@ def _as_ops(parts: Parts) -> Iterator[PieceOp]:
         field = growing_field(part)
         text = read_text(part.get(field))
         hollow = part if text is None else part | {field: Raw(b'""')}
-        long = {name: bytes(value).decode() for name, value in hollow.items() if len(bytes(value)) > _CUT_BYTES_MAX}
-        begun, *others = _deal_out(hollow | dict.fromkeys(long, Raw(b"null")), _CUT_BYTES_MAX)
+        long = {name: bytes(value).decode() for name, value in hollow.items() if len(bytes(value)) > _LONG_BYTES}
+        begun, *others = _deal_out(hollow | dict.fromkeys(long, Raw(b"null")), _LONG_BYTES)
         yield BeginPart(index, begun)
         for fields in others:
             yield SetFields(index, fields)
         for name, value in long.items():
-            *cuts, last = cut_text(value, _CUT_BYTES_MAX)
+            *cuts, last = cut_text(value, PIECE_BYTES_MAX - _AROUND_CUT_BYTES - len(encode(name)))
             for cut in cuts:
                 yield GrowJson(index, name, cut, last=False)
             yield GrowJson(index, name, last, last=True)
-        for cut in cut_text(text or "", _CUT_BYTES_MAX):
+        for cut in cut_text(text or "", PIECE_BYTES_MAX - _AROUND_CUT_BYTES):
             yield GrowText(index, cut)
 
 
@@ -256,8 +256,10 @@ def _deal_out(fields: JsonObject, bytes_max: int) -> Iterator[JsonObject]:
 
 
 _SMALL_BYTES: Final = 1_024
-_CUT_BYTES_MAX: Final = PIECE_BYTES_MAX // 2
-"""Half a piece: the other half is room for the name of a field, and for what would not fill a piece by itself."""
+_LONG_BYTES: Final = PIECE_BYTES_MAX // 2
+"""A value that takes more is cut, so that its field's name, and others beside it, have room in a piece."""
+_AROUND_CUT_BYTES: Final = 32
+"""What stands around the longest cut in a piece: brackets, the op's kind, an index of three digits, commas, quotes."""
 
 
 def cut_text(text: str, bytes_max: int) -> Iterator[str]:

@@ -10,6 +10,7 @@ from threadkeep.domain.bounds import HEAD_CACHE_MS
 from threadkeep.domain.errors import not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey
 from threadkeep.ports import Clock, HotStore, Push, Responder, UploadStore, WarmStore
+from threadkeep.usecases.settled_log import LastLog
 
 Reply = dict[str, Any]
 """The fields of a reply, beside ``type`` and ``ref``."""
@@ -51,6 +52,7 @@ class Services:
     region: str
     responder: Responder | None = None
     owners: Owners = field(default_factory=Owners)
+    last_log: LastLog = field(default_factory=LastLog)
 
 
 def authorize(services: Services, caller: Caller, conversation: str) -> ConversationKey:
