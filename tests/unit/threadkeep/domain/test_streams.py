@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from threadkeep.domain.streams import (
+    DEAD,
+    SILENT,
+    TOO_LONG,
     Accepted,
     Closed,
     Diverged,
@@ -18,11 +21,13 @@ from threadkeep.domain.streams import (
     Reopen,
     Seal,
     Stream,
+    TooLarge,
     Unknown,
     Writer,
     judge_append,
     judge_close,
     judge_open,
+    judge_time,
     next_epoch,
 )
 
@@ -110,6 +115,41 @@ def test_append(asked: dict[str, Any], while_open: object, once_sealed: object) 
     assert judge_append(stream(*log), **request) == while_open
     assert judge_append(stream(*log, seal=STOPPED, sealed_by=(EPOCH, 2)), **request) == once_sealed
     assert judge_append(None, **request) == Unknown()
+
+
+@pytest.mark.parametrize(
+    ("offset", "ops", "expected"),
+    [
+        (2, b"[34]", Accepted(3)),
+        (2, b"[345]", TooLarge()),
+        (1, b"[2]", Duplicate(2)),
+        (1, b"[2345]", Diverged()),
+        (3, b"[345]", Gap(2)),
+    ],
+)
+def test_an_append_that_would_be_accepted_is_judged_by_its_size_too(offset: int, ops: bytes, expected: object) -> None:
+    grown = stream(b"[1]", b"[2]")
+    grown.log_bytes = 6
+    assert judge_append(grown, principal="ann", epoch=EPOCH, offset=offset, ops=ops, bytes_max=10) == expected
+
+
+@pytest.mark.parametrize(
+    ("lease_ms", "silent_ms", "long_ms", "expected", "due_ms"),
+    [
+        (NOW_MS + 1, NOW_MS + 2, NOW_MS + 3, None, NOW_MS + 1),
+        (NOW_MS + 3, NOW_MS + 1, NOW_MS + 2, None, NOW_MS + 1),
+        (NOW_MS, NOW_MS - 1, NOW_MS - 2, DEAD, NOW_MS - 2),
+        (NOW_MS + 1, NOW_MS, NOW_MS - 2, SILENT, NOW_MS - 2),
+        (NOW_MS + 1, NOW_MS + 1, NOW_MS, TOO_LONG, NOW_MS),
+    ],
+)
+def test_time(lease_ms: int, silent_ms: int, long_ms: int, expected: Seal | None, due_ms: int) -> None:
+    judged = stream()
+    judged.lease_ms, judged.silent_ms, judged.long_ms, judged.old_ms = lease_ms, silent_ms, long_ms, 7
+    assert judge_time(judged, now_ms=NOW_MS) == expected
+    assert judged.due_ms() == due_ms
+    judged.seal = STOPPED
+    assert judged.due_ms() == 7
 
 
 @pytest.mark.parametrize(
