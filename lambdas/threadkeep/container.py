@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from threadkeep.config import Config, ConfigError
-from threadkeep.ports import BodyStore, Push, UploadStore
+from threadkeep.ports import BodyStore, Push, Responder, UploadStore
 from threadkeep.usecases.services import Services
 
 
@@ -57,6 +57,7 @@ def services() -> Services:
     from threadkeep.stores.bodies_s3 import BodiesS3  # noqa: PLC0415
     from threadkeep.stores.hot_valkey import HotValkey  # noqa: PLC0415
     from threadkeep.stores.push_gateway import GatewayPush  # noqa: PLC0415
+    from threadkeep.stores.responder_lambda import LambdaResponder  # noqa: PLC0415
     from threadkeep.stores.uploads_s3 import UploadsS3  # noqa: PLC0415
     from threadkeep.stores.valkey_client import ValkeyClient, connect  # noqa: PLC0415
     from threadkeep.stores.warm_dynamodb import WarmDynamoDB  # noqa: PLC0415
@@ -76,6 +77,10 @@ def services() -> Services:
         push = GatewayPush(
             boto3.client("apigatewaymanagementapi", region_name=region, endpoint_url=url, config=aws_config.PUSH)
         )
+    responder: Responder | None = None
+    if settings.responder_function:
+        invoking = boto3.client("lambda", region_name=region, config=aws_config.STORE)
+        responder = LambdaResponder(invoking, settings.responder_function)
     return Services(
         hot=HotValkey(ValkeyClient(lambda: connect(hot, region=region)), region=region),
         warm=WarmDynamoDB(
@@ -85,4 +90,5 @@ def services() -> Services:
         push=push,
         clock=SystemClock(),
         region=region,
+        responder=responder,
     )

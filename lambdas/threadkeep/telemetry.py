@@ -28,12 +28,12 @@ def metrics() -> Metrics:
     return Metrics()
 
 
-def count(name: str, **dimensions: str) -> None:
-    """Count one event, under dimensions of few values (never an id)."""
+def count(name: str, number: int = 1, **dimensions: str) -> None:
+    """Count events of a kind, under dimensions of few values (never an id)."""
     with_dimensions = metrics()
     for dimension, value in dimensions.items():
         with_dimensions.add_dimension(dimension, value)
-    with_dimensions.add_metric(name, MetricUnit.Count, 1)
+    with_dimensions.add_metric(name, MetricUnit.Count, number)
 
 
 def note_fault(what: str, error: BaseException) -> None:
