@@ -93,6 +93,7 @@ class Connection:
         self._socket: ClientConnection | None = None
         self._settled = asyncio.Event()  # there is a socket, or there never will be one again
         self._ended: ThreadkeepError | None = None
+        self._away = "not connected"  # why, as long as there is no socket
         self._waiting: dict[str, asyncio.Future[Frame]] = {}
         self._slots = asyncio.Semaphore(self.settings.requests_max)
         self._refs = (format(number, "x") for number in itertools.count(1))
@@ -172,8 +173,8 @@ class Connection:
                 refusals += 1
                 if not self._tokens.renewable or refusals >= self.settings.refusals_max:
                     raise
-            except ConnectionFailedError:
-                continue  # requests have deadlines of their own; the connection itself goes on trying
+            except ConnectionFailedError as error:
+                self._away = str(error)  # requests have deadlines of their own; the connection itself goes on trying
         raise AssertionError("pauses never end")
 
     async def _dial(self) -> ClientConnection:
@@ -264,7 +265,7 @@ class Connection:
                 async with asyncio.timeout_at(deadline):
                     await self._settled.wait()
             except TimeoutError:
-                raise UnavailableError("not connected, and no time left", reason="away", retryable=True) from None
+                raise UnavailableError(self._away, reason="away", retryable=True) from None
 
     def cut(self) -> None:
         """Drop the present socket, as a network would; the connection reconnects."""

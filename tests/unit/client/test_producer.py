@@ -212,6 +212,18 @@ async def test_closing_again_gives_the_same_outcome(server: FakeServer, client: 
         await answer.flush()
 
 
+async def test_a_close_that_nobody_waits_for_any_more_goes_on(
+    server: FakeServer, client: Client, conversation: str
+) -> None:
+    answer = await client.produce(conversation, parent=None).open()
+    await say(answer)
+    server.fail("stream.close", "lose_request")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(answer.close(), 1)
+    assert (await answer.close()).kind == "settled"
+    assert stored(server, answer) == TEXT
+
+
 async def test_writing_before_it_is_open_is_a_mistake(client: Client, conversation: str) -> None:
     answer = client.produce(conversation, parent=None)
     with pytest.raises(RuntimeError, match="between open and close"):
