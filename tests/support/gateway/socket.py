@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
@@ -187,8 +188,9 @@ class ClientSocket:
                 return
             if data:
                 self._writer.write(data)
-            elif self._writer.can_write_eof():
-                self._writer.write_eof()
+            else:
+                with contextlib.suppress(OSError):  # the client went away just now; the reader will see
+                    self._writer.write_eof()
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
