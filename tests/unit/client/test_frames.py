@@ -24,7 +24,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(JSON)
 def test_every_value_comes_back_equal_with_its_kind(value: Any) -> None:
     frame = decode(encode({"type": "x", "value": value}))

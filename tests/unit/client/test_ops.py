@@ -37,7 +37,7 @@ def folded_by_the_service(ops: list[Op]) -> tuple[Any, Any]:
     return json.loads(msgspec.json.encode(assembly.parts())), json.loads(msgspec.json.encode(assembly.metadata))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(OPS)
 def test_ops_fold_as_in_the_service(ops: list[Op]) -> None:
     assembly = Assembly()
@@ -45,7 +45,7 @@ def test_ops_fold_as_in_the_service(ops: list[Op]) -> None:
     assert (assembly.parts, assembly.metadata) == folded_by_the_service(ops)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(OPS, st.integers(160, 400))
 def test_cutting_changes_nothing_and_every_batch_fits(ops: list[Op], bytes_max: int) -> None:
     batches = cut(ops, bytes_max)
@@ -53,7 +53,7 @@ def test_cutting_changes_nothing_and_every_batch_fits(ops: list[Op], bytes_max: 
     assert fold(op for batch in batches for op in batch) == fold(ops)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(OPS)
 def test_merging_changes_nothing_and_leaves_no_neighbours(ops: list[Op]) -> None:
     merged = list(merge(ops))
@@ -108,7 +108,7 @@ def test_text_grows_the_field_of_its_part() -> None:
     ]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(st.lists(st.tuples(FIELDS, st.sampled_from([0, 100, 20_000])), max_size=4))
 def test_the_pieces_of_a_settled_message_add_up_to_it(described: list[tuple[dict[str, Any], int]]) -> None:
     parts = [
