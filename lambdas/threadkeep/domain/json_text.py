@@ -10,6 +10,8 @@ import codecs
 import re
 from typing import Final
 
+import msgspec
+
 _ESCAPED: Final = re.compile(
     rb"(?<!\\)(?:\\\\)*+\\"  # a backslash that stands behind an even number of them
     rb"(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair: stays
@@ -20,8 +22,9 @@ _BARE: Final = re.compile(rb"(\xed[\xa0-\xbf][\x80-\xbf])")
 _HALVES: Final = ((_ESCAPED, b"ufffd"), (_BARE, "\ufffd".encode()))
 """How halves stand in a text, as group 1, and what takes their place: as many bytes."""
 
-_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
-"""A string, to its end or the text's, or a bracket. Possessive throughout: it never goes back, nor remembers where."""
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?|[\[\]{}:]', re.DOTALL)
+"""A string, to its end or the text's, a bracket or a colon. Possessive: it never goes back, nor remembers where to."""
+_FIELDS_DEPTH: Final = 2
 _UTF8_CHUNK_BYTES: Final = 64 * 1024
 
 
@@ -40,9 +43,21 @@ def clean(text: bytes) -> bytes:
     return text if cleaned is None else bytes(cleaned)
 
 
-def depth(text: bytes) -> int:
-    """How deep brackets nest, strings apart; counted before decoding, so that no decoder is asked to recurse."""
-    deepest = nested = 0
+class Shape(msgspec.Struct, frozen=True):
+    """What a text would become, as far as that can be dear.
+
+    Attributes:
+        depth: how deep brackets nest.
+        fields: how many fields stand at the second depth: in a list of parts, those of all parts together.
+    """
+
+    depth: int
+    fields: int
+
+
+def measure(text: bytes) -> Shape:
+    """Measured before decoding, so that no decoder is asked to recurse, or to build what there is no room for."""
+    deepest = nested = fields = 0
     for token in _TOKEN.finditer(text):
         first = text[token.start()]
         if first in b"[{":
@@ -50,7 +65,9 @@ def depth(text: bytes) -> int:
             deepest = max(deepest, nested)
         elif first in b"]}":
             nested -= 1
-    return deepest
+        elif first in b":" and nested == _FIELDS_DEPTH:
+            fields += 1
+    return Shape(deepest, fields)
 
 
 def is_utf8(text: bytes) -> bool:

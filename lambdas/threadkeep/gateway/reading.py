@@ -12,7 +12,7 @@ from msgspec import Raw
 from threadkeep.domain.bounds import FRAME_BYTES_MAX, JSON_DEPTH_MAX, NAME_CHARS_MAX
 from threadkeep.domain.commands import COMMANDS, Command
 from threadkeep.domain.errors import Refused
-from threadkeep.domain.json_text import clean, depth
+from threadkeep.domain.json_text import clean, measure
 from threadkeep.domain.json_values import read_text
 
 _COMMAND: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(reduce(or_, COMMANDS))
@@ -25,7 +25,7 @@ def read_envelope(body: str) -> tuple[bytes, str, str | None]:
     Action and ref are empty and None where there are none to be read.
     """
     frame = clean(body.encode("utf-8", "surrogatepass"))
-    if depth(frame) > JSON_DEPTH_MAX:
+    if measure(frame).depth > JSON_DEPTH_MAX:
         return frame, "", None
     try:
         envelope = _ENVELOPE.decode(frame)
@@ -41,7 +41,7 @@ def read_command(frame: bytes) -> Command:
     Raises:
         Refused: ``bad_request``, naming the field; ``too_large``.
     """
-    if depth(frame) > JSON_DEPTH_MAX:
+    if measure(frame).depth > JSON_DEPTH_MAX:
         raise Refused("bad_request", f"JSON may be nested {JSON_DEPTH_MAX} deep at most.")
     try:
         command: Command = _COMMAND.decode(frame)

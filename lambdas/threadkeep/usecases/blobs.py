@@ -7,10 +7,10 @@ from typing import Final
 import msgspec
 
 from threadkeep.domain import times
-from threadkeep.domain.bounds import JSON_DEPTH_MAX, UPLOAD_BYTES_MAX, UPLOAD_URL_S
+from threadkeep.domain.bounds import JSON_DEPTH_MAX, UPLOAD_BYTES_MAX, UPLOAD_FIELDS_MAX, UPLOAD_URL_S
 from threadkeep.domain.commands import CreateBlob, PartList, Ref
 from threadkeep.domain.errors import Refused, conflict
-from threadkeep.domain.json_text import clean, depth, is_utf8
+from threadkeep.domain.json_text import clean, is_utf8, measure
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Caller, ConversationKey
 from threadkeep.domain.ops import Parts
@@ -68,8 +68,13 @@ def _decode(text: bytes) -> list[JsonObject]:
     """The parts in an upload, judged as a frame is."""
     if not is_utf8(text):
         raise Refused("bad_request", "An upload of parts must be a JSON list in UTF-8.")
-    if depth(text) > JSON_DEPTH_MAX:
+    shape = measure(text)
+    if shape.depth > JSON_DEPTH_MAX:
         raise Refused("bad_request", f"JSON may be nested {JSON_DEPTH_MAX} deep at most.")
+    if shape.fields > UPLOAD_FIELDS_MAX:
+        raise Refused(
+            "too_large", f"Uploaded parts have at most {UPLOAD_FIELDS_MAX} fields; what is in these may be more."
+        )
     try:
         return _PARTS.decode(text)
     except msgspec.ValidationError as error:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadkeep.domain.json_text import clean, depth, is_utf8
+from threadkeep.domain.json_text import clean, is_utf8, measure
 
 MIB = 1024 * 1024
 TOKENS = st.lists(
@@ -73,7 +73,22 @@ def test_depth_is_counted_outside_of_strings(text: str) -> None:
             deepest = max(deepest, nested)
         elif character in "]}":
             nested -= 1
-    assert depth(text.encode()) == deepest
+    assert measure(text.encode()).depth == deepest
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        (b"[]", 0),
+        (b"[{}]", 0),
+        (rb'[{"a":1,"b:":":","\\":{"c":1,"d":[{"e":1}]}}, {"f" : 2}]', 4),
+        (b'{"a":{"b":1}}', 1),
+        (b'{"a":1}', 0),
+        (b'[{"a":1', 1),
+    ],
+)
+def test_fields_are_counted_of_the_objects_in_a_list(text: bytes, right: int) -> None:
+    assert measure(text).fields == right
 
 
 @pytest.mark.parametrize(
@@ -88,7 +103,7 @@ def test_depth_is_counted_outside_of_strings(text: str) -> None:
     ids=["plain", "escapes", "open quotes", "backslashes", "brackets"],
 )
 def test_megabytes_are_measured_in_one_pass(text: bytes, right: int) -> None:
-    assert depth(text) == right
+    assert measure(text).depth == right
     assert clean(text) is text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -212,6 +213,43 @@ def test_what_would_be_refused_in_a_frame_is_refused_and_nothing_is_stored(
     refused = send(house, conversation, upload(house, conversation, content))
     assert refused["code"] in {"bad_request", "too_large"}
     assert house.ok(PHONE, "message.list", conversation=conversation, leaf="all")["messages"] == []
+
+
+def test_fields_without_number_are_refused_before_they_take_the_memory(house: House, conversation: str) -> None:
+    fields = b",".join(b'"%x":1' % number for number in range(100_001))
+    refused = send(house, conversation, upload(house, conversation, b"[{" + fields + b"}]"))
+    assert refused["code"] == "too_large"
+    within = send(house, conversation, upload(house, conversation, b"[{" + fields.rpartition(b",")[0] + b"}]"))
+    assert len(read(house, within["message"])[0]) == 100_000
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        '"text":"' + "\u754c" * 340_000 + '"',
+        '"text":"' + "\\n" * 500_000 + '"',
+        '"text":"' + "\\ud800" * 170_000 + '"',
+        '"text":"' + "\U0001f600" + "a" * 1_000_000 + '"',
+        '"x":[' + "1," * 500_000 + "1]",
+        '"x":[' + "[]," * 340_000 + "[]]",
+    ],
+    ids=["three bytes", "escapes", "halves", "wide", "numbers", "lists"],
+)
+def test_a_megabyte_takes_a_few_megabytes_of_memory_whatever_stands_in_it(
+    house: House, conversation: str, inner: str
+) -> None:
+    content = ('[{"type":"data",' + inner + "}]").encode()
+    named = upload(house, conversation, content)
+    del inner
+    tracemalloc.start()
+    sent = send(house, conversation, named)
+    sent_peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    page = {"conversation": conversation, "stream": sent["message"]["id"], "epoch": 0, "offset": 0}
+    assert house.ok(LAPTOP, "stream.resume", **page)["more"]
+    read_peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert max(sent_peak, read_peak) < 8 * len(content), (sent_peak / len(content), read_peak / len(content))
 
 
 def test_64_deep_and_1000_parts_are_taken(house: House, conversation: str) -> None:
