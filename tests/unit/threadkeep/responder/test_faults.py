@@ -70,7 +70,7 @@ PIECES: list[Said] = [
 TEXT = "Ein Strom 🐟 fließt 界 " + "x" * 20_000 + " end"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(Fault), max_size=25))
 def test_the_answer_is_stored_as_it_was_said(faults: list[Fault]) -> None:
     with serving(House()) as house:

@@ -130,6 +130,24 @@ def test_repeats_are_put_off_longer_each_time(scene: Scene) -> None:
     assert pauses[1:] == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
 
 
+def test_once_it_is_through_it_is_patient_no_longer_and_needs_no_body(scene: Scene) -> None:
+    producer = opened(scene)
+    write(scene, producer, "a")
+    for _ in range(2):
+        scene.transport.before = raising(HotUnavailable("lost"), AppendStream, times=3)
+        pauses = []
+        for text in ("b", "c", "d", "e"):
+            producer.outbox.grow(0, text)
+            pauses.append(round(producer.due_in_s(), 3))
+            scene.time.sleep(producer.due_in_s())
+            assert producer.send() is None
+        assert pauses[1:] == [0.1, 0.2, 0.4]
+        write(scene, producer, ".")
+    assert producer.close(COMPLETE) == "settled"
+    assert scene.text == "abcde.bcde."
+    assert [command.body for command in scene.transport.of(CloseStream)] == [UNSET]
+
+
 def test_after_a_failover_to_an_older_state_it_goes_on_from_there(scene: Scene) -> None:
     producer = opened(scene)
     for text in ("a", "b", "c"):
@@ -157,6 +175,9 @@ def test_when_the_cache_was_lost_it_opens_with_its_epoch_and_says_everything_aga
     assert scene.text == "abcde"
     again = scene.transport.of(OpenStream)[-1]
     assert again.epoch == held
+    anew = [command for command in scene.transport.of(AppendStream) if command.epoch > held]
+    assert [command.offset for command in anew] == [0]
+    assert b'["text",0,"abcde"]' in bytes(anew[0].ops), "in as few appends as it fits"
     assert again.producer == scene.transport.of(OpenStream)[0].producer
     assert scene.transport.of(AppendStream)[-1].epoch > held
     assert len(scene.frames("stream.opened")) == 2
