@@ -20,6 +20,7 @@ def pages(house: House, conversation: str, **fields: Any) -> list[Frame]:
         cursor = found[-1]["cursor"]
         assert found[-1]["tier"] == "warm"
         assert cursor is None or found[-1]["messages"], "a page with a cursor brings something"
+        assert len(found) < 100, "the pages come to an end"
     return found
 
 

@@ -31,6 +31,7 @@ def read(house: House, conversation: str, stream: str, epoch: int = 0, offset: i
         epoch, offset = page["epoch"], page["offset"]
         assembly.apply(msgspec.json.decode(encode(page["ops"]), type=list[ops.PieceOp]))
         pages.append(page)
+        assert len(pages) < 100, "the pages come to an end"
     if "parts" in pages[-1].get("message", {}):
         return pages, pages[-1]["message"]["parts"]
     return pages, json.loads(encode(assembly.parts()))
