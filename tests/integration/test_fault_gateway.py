@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -21,67 +20,21 @@ from websockets.typing import Subprotocol
 
 from local.keys import SigningKey
 from local.state import Address
-from tests.support.gateway import FaultGateway, Faults, Manners, VirtualClock
-from tests.support.gateway.bulkheads import REGION, bulkheads, serving
-from tests.support.hot import SystemClock, client_of
-from tests.support.house import House
+from tests.support.gateway import Faults, Manners
+from tests.support.gateway.bulkheads import REGION
+from tests.support.gateway.deployment import CONNECTION, Deployment, deployed
+from tests.support.hot import client_of
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
 from threadkeep.domain.model import ConversationKey
-from threadkeep.stores.aws_config import PUSH
 from threadkeep.stores.hot_valkey import HotValkey
-from threadkeep.stores.push_gateway import GatewayPush
-from threadkeep.usecases.services import Services
 from threadkeep_client import subscription
-from threadkeep_client.backoff import Backoff
-from threadkeep_client.cli.chats import Chat, read_chats
-from threadkeep_client.cli.replay import Replay
-from threadkeep_client.cli.report import Report
+from threadkeep_client.cli.chats import read_chats
 from threadkeep_client.client import Client
-from threadkeep_client.connection import ConnectionSettings
 from threadkeep_client.errors import TokenRefusedError
-from threadkeep_client.updates import ViewerSettings
 from threadkeep_client.viewer import Viewer
 from threadkeep_client.wire import text_of
 
 CHATS = Path(__file__).parents[1] / "data" / "chats-demo.jsonl"
-QUICK = Backoff(base_s=0.02, ceiling_s=0.2, floor_s=0.005)
-CONNECTION = ConnectionSettings(open_s=5.0, reply_s=0.4, deadline_s=20.0, reconnect=QUICK, repeat=QUICK)
-VIEWER = ViewerSettings(silent_s=0.4, retry_s=0.1)
-
-
-class QuickClient(Client):
-    """A client that is as patient as a test can wait."""
-
-    def watch(
-        self,
-        conversation: str,
-        *,
-        stream: str | None = None,
-        since: str | None = None,
-        settings: ViewerSettings | None = None,
-    ) -> Viewer:
-        return super().watch(conversation, stream=stream, since=since, settings=settings or VIEWER)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Deployment:
-    """The service as clients see it, and what is behind."""
-
-    gateway: FaultGateway
-    services: Services
-    key: SigningKey
-
-    def client(self, scope: str = "chat", sub: str = "ann") -> QuickClient:
-        token = self.key.mint_token(sub=sub, tenant="acme", scope=scope.split())
-        return QuickClient(self.gateway.url, token, settings=CONNECTION)
-
-    async def replay(self, chats: list[Chat]) -> Report:
-        """Send conversations through it, watch, read back, compare."""
-        report = Report(checked=True)
-        async with self.client() as chat, self.client("produce", "worker") as worker, self.client() as watcher:
-            replay = Replay(chat, worker, watcher, report, check=True)
-            await asyncio.gather(*(replay.run(one, lambda: None) for one in chats))
-        return report
 
 
 @pytest.fixture(scope="module")
@@ -100,25 +53,6 @@ def hot(valkey_cluster: Address) -> Iterator[HotValkey]:
 async def deployment(hot: HotValkey, key: SigningKey) -> AsyncIterator[Deployment]:
     async with deployed(hot, key) as running:
         yield running
-
-
-@contextlib.asynccontextmanager
-async def deployed(hot: HotValkey, key: SigningKey, **settings: Any) -> AsyncIterator[Deployment]:
-    async with FaultGateway(bulkheads(), clock=VirtualClock(flowing=True), **settings) as gateway:
-        posts = boto3.client(
-            "apigatewaymanagementapi",
-            endpoint_url=gateway.connections_url,
-            region_name=REGION,
-            aws_access_key_id="testing",
-            aws_secret_access_key="testing",
-            config=PUSH,
-        )
-        services = dataclasses.replace(House().services, hot=hot, push=GatewayPush(posts), clock=SystemClock())
-        with serving(services, key) as noted:
-            yield Deployment(gateway=gateway, services=services, key=key)
-            await gateway.settle()
-        posts.close()
-        assert noted == []
 
 
 # --- nothing that goes wrong on the way may show -------------------------------------------------------------------
