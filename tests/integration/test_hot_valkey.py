@@ -259,3 +259,23 @@ def test_facts_and_ops_never_pass_through_the_scripts_decoder(server: Any, talk:
     keys = HotKeys(talk.key)
     assert server.hget(keys.state(talk.stream), "facts") == facts
     assert server.lrange(keys.log(talk.stream), 0, -1) == [b'[ 1.0, 9007199254740993, {} ,"\\u0000"]']
+
+
+def test_a_stream_that_settles_between_the_two_commands_of_live_is_left_out(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(talk.hot, HotValkey)
+    newer = talk.other()
+    talk.closed(b"[1]")
+    newer.opened(fork=True)
+    client = talk.hot._client
+    command = client.command
+
+    def settle_after_the_first(*words: str | bytes | int) -> Any:
+        reply = command(*words)
+        if words[0] == "HKEYS":
+            talk.settle()
+        return reply
+
+    monkeypatch.setattr(client, "command", settle_after_the_first)
+    assert [live.stream for live in talk.hot.live(talk.key)] == [newer.stream]
