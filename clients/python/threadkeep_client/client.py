@@ -13,6 +13,7 @@ from threadkeep_client.reading import read_path, with_parts
 from threadkeep_client.stream_writer import ProducerSettings
 from threadkeep_client.tokens import TokenSource
 from threadkeep_client.updates import ViewerSettings
+from threadkeep_client.uploading import fits_frame, upload, upload_parts
 from threadkeep_client.viewer import Viewer
 from threadkeep_client.wire import Conversation, JsonObject, Message, Part, Role, Status
 
@@ -130,7 +131,7 @@ class Client:
         status: Status | None = None,
         reply: str | None = None,
     ) -> Message:
-        """Store a message; it is durable on return.
+        """Store a message; it is durable on return. Parts that do not fit a frame are uploaded first.
 
         Args:
             conversation: its id.
@@ -146,18 +147,31 @@ class Client:
 
         Raises:
             ConflictError: `stale_leaf`: the parent is not the leaf; `detail["leaf"]` is.
-            TooLargeError: It does not fit a frame of 24 KiB.
+            TooLargeError: The parts take more than 8 MiB, or all else does not fit a frame of 24 KiB.
+            UnavailableError: `upload`: the store did not take the parts.
         """
-        answer = await self.connection.request(
-            "message.create",
-            conversation=conversation,
-            message=message or new_id(after=parent),
-            parent=parent,
-            role=role,
-            parts=[{"type": "text", "text": parts}] if isinstance(parts, str) else parts,
+        said = [{"type": "text", "text": parts}] if isinstance(parts, str) else parts
+        fields: JsonObject = {
+            "conversation": conversation,
+            "message": message or new_id(after=parent),
+            "parent": parent,
+            "role": role,
+            "parts": said,
             **_given(metadata=metadata, fork=fork or None, model=model, status=status, reply=reply),
-        )
+        }
+        if not fits_frame(fields):
+            fields["parts"] = await upload_parts(self.connection, conversation, said)
+        answer = await self.connection.request("message.create", **fields)
         return cast("Message", answer["message"])
+
+    async def upload(self, conversation: str, content: bytes, *, media_type: str | None = None) -> str:
+        """Upload at most 8 MiB for the conversation; the `ref` by which a message's part may name them.
+
+        Raises:
+            TooLargeError: There are more bytes than that.
+            UnavailableError: `upload`: the store did not take them.
+        """
+        return await upload(self.connection, conversation, content, media_type=media_type)
 
     async def list_messages(
         self,

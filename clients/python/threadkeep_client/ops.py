@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ class Assembly:
     def __init__(self) -> None:
         self._parts: dict[int, Part] = {}
         self._grown: dict[int, list[str]] = {}
+        self._values: dict[tuple[int, str], list[str]] = {}
         self._json: dict[tuple[int, str], list[str]] = {}
         self.metadata: JsonObject = {}
 
@@ -53,6 +55,11 @@ class Assembly:
                     self._parts[index] = self._parts.get(index, {}) | fields
                 case ["meta", dict(fields)]:
                     self.metadata |= fields
+                case ["json", int(index), str(name), str(text), bool(last)]:
+                    self._values.setdefault((index, name), []).append(text)
+                    if last:
+                        value = json.loads("".join(self._values.pop((index, name))))
+                        self._parts[index] = self._parts.get(index, {}) | {name: value}
                 case ["json", int(index), str(name), str(text), bool(last)]:
                     self._grow_json(index, name, text, last=last)
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, cast
+from typing import Any, Literal, cast
 
 from threadkeep_client.backoff import Backoff
 from threadkeep_client.connection import Connection
@@ -22,12 +22,9 @@ from threadkeep_client.errors import (
     NotFoundError,
     WireError,
 )
-from threadkeep_client.frames import FRAME_BYTES_MAX, json_bytes
 from threadkeep_client.outbox import Outbox
+from threadkeep_client.uploading import fits_frame, upload_parts
 from threadkeep_client.wire import Frame, JsonObject, Message
-
-_PLACE_BYTES: Final = 512
-"""What stands around the fields of a close: action, ref, ids, epoch, offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +106,7 @@ class StreamWriter:
         self._opening = opening
         self._settings = settings
         self._closing: JsonObject | None = None
+        self._uploaded: JsonObject | None = None
         self._hurry = False
         self._first_at: float | None = None
         self._sent_at = 0.0
@@ -183,7 +181,7 @@ class StreamWriter:
         try:
             while self.outcome is None:
                 await self._gather()
-                closing = self._what_closes()
+                closing = await self._what_closes()
                 if closing is None:
                     await self._append()
                 else:
@@ -255,15 +253,27 @@ class StreamWriter:
 
     # --- closing -----------------------------------------------------------------------------------------------------
 
-    def _what_closes(self) -> JsonObject | None:
+    async def _what_closes(self) -> JsonObject | None:
         """The fields of the close; None if something else is to be said before it."""
         if self._closing is None:
             return None
         if self._trouble_since is not None:
             whole = self._closing | self._body()
-            if json_bytes(whole) <= FRAME_BYTES_MAX - _PLACE_BYTES:
+            if fits_frame(whole) or await self._upload_body(whole):
                 return whole
         return None if self.outbox.has_unsent else self._closing
+
+    async def _upload_body(self, whole: JsonObject) -> bool:
+        """Put the body where the table's side can read it, once, and name it; whether that worked."""
+        if self._uploaded is None:
+            try:
+                self._uploaded = await upload_parts(self._connection, self._opening["conversation"], whole["body"])
+            except WireError as error:
+                if not error.retryable:
+                    raise
+                return False  # then by way of the hot tier, which may be back
+        whole["body"] = self._uploaded
+        return True
 
     def _body(self) -> JsonObject:
         """The whole answer, as the close says it where the hot tier is away: that needs the table alone.

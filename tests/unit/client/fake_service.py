@@ -14,9 +14,10 @@ from typing import Any, cast
 
 import msgspec
 
+from tests.unit.client.fake_store import FakeStore
 from threadkeep.domain import ops as reference_ops
 from threadkeep.domain import streams
-from threadkeep.domain.bounds import FRAME_BYTES_MAX, OPS_BYTES_MAX, PAGE_OPS_BYTES_MAX
+from threadkeep.domain.bounds import FRAME_BYTES_MAX, OPS_BYTES_MAX, PAGE_OPS_BYTES_MAX, UPLOAD_BYTES_MAX
 from threadkeep.domain.model import Status
 
 Json = dict[str, Any]
@@ -45,6 +46,7 @@ class FakeService:
     tell: Tell
     lease_ms: int = 600_000
     hot_away: bool = False
+    store: FakeStore | None = None
     conversations: dict[str, Json] = field(default_factory=dict)
     messages: dict[str, Kept] = field(default_factory=dict)
     streams: dict[str, streams.Stream] = field(default_factory=dict)
@@ -124,9 +126,26 @@ class FakeService:
         if not request.get("fork") and request["parent"] != self.leaf(conversation):
             raise Refused("conflict", reason="stale_leaf", detail={"leaf": self.leaf(conversation)})
         names = ("conversation", "parent", "role", "parts", "metadata", "model", "status", "reply")
-        message = self.put(request["message"], **{name: request[name] for name in names if name in request})
+        told = {name: request[name] for name in names if name in request}
+        message = self.put(request["message"], **told | {"parts": self._parts(request["parts"])})
         await self.tell(conversation, {"type": "message.created", "message": fit(message)})
         return {"message": fit(message)}
+
+    async def _blob_create(self, request: Json) -> Json:
+        if request["bytes"] > UPLOAD_BYTES_MAX:
+            raise Refused("too_large")
+        if self.store is None:
+            raise Refused("unavailable", retryable=True)
+        return self.store.tell(request)
+
+    def _parts(self, said: Any) -> Any:
+        """The parts, or those in the upload that is named in their place."""
+        if not isinstance(said, dict):
+            return said
+        content = None if self.store is None else self.store.objects.get(said["ref"])
+        if content is None:
+            raise Refused("conflict", reason="upload_missing")
+        return json.loads(content)
 
     def put(self, name: str, *, epoch: int = 1, **fields: Any) -> Json:
         """Store a message."""
@@ -222,7 +241,7 @@ class FakeService:
         if self.hot_away and "body" in request:
             names = ("conversation", "parent", "role", "model", "metadata", "status", "usage", "error")
             told = {name: request[name] for name in names if name in request}
-            return {"message": fit(self.put(name, parts=request["body"], **told))}
+            return {"message": fit(self.put(name, parts=self._parts(request["body"]), **told))}
         self._ask_hot()
         stream, seal = self.streams.get(name), streams.Seal(status=request["status"])
         verdict = streams.judge_close(stream, principal="p", epoch=epoch, offset=offset, seal=seal)
@@ -281,8 +300,11 @@ class FakeService:
         while end < len(log) and (end == at or size + len(log[end]) <= PAGE_OPS_BYTES_MAX):
             size += len(log[end])
             end += 1
-        merged = reference_ops.merge(op for ops in log[at:end] for op in reference_ops.decode(ops))
-        page = {"epoch": epoch, "at": at, "ops": json.loads(msgspec.json.encode(merged))}
+        said = [op for ops in log[at:end] for op in json.loads(ops)]
+        if kept is None:
+            merged = reference_ops.merge(reference_ops.decode(msgspec.json.encode(said)))
+            said = json.loads(msgspec.json.encode(merged))
+        page = {"epoch": epoch, "at": at, "ops": said}
         return page | {"offset": end, "more": end < len(log), **told}
 
 

@@ -527,16 +527,6 @@ async def test_a_hot_tier_that_comes_back_before_the_close_gets_the_rest(
     assert stored(server, answer) == TEXT
 
 
-async def test_an_answer_too_large_for_a_frame_waits_for_the_hot_tier(
-    server: FakeServer, client: Client, conversation: str
-) -> None:
-    async with client.produce(conversation, parent=None) as answer:
-        await answer.text("x" * 50_000)
-        server.refuse("stream.append", "unavailable", retryable=True, times=30)
-    assert not any("body" in close for close in server.sent("stream.close"))
-    assert stored(server, answer) == "x" * 50_000
-
-
 async def test_an_outage_without_end_is_told(server: FakeServer, client: Client, conversation: str) -> None:
     answer = await client.produce(conversation, parent=None, settings=ProducerSettings(outage_s=60)).open()
     server.refuse("stream.append", "unavailable", retryable=True, times=1_000)
