@@ -125,7 +125,8 @@ class Deployment:
             "hot_endpoint": str(valkey),
         }
         # A JSON string, list or boolean of these plain values is the same in TOML.
-        return "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+        plain = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+        return plain + '[model]\nkind = "recorded"\n'
 
     def _put_jwks(self, key: SigningKey) -> str:
         reading = {

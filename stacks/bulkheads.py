@@ -25,7 +25,11 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
         uploads: S3 actions on what clients uploaded, in the same bucket.
         hot: whether it talks to Valkey.
         pushes: whether it posts to connections.
-        concurrency_percent: its share of what can be reserved of `lambda_concurrency`; a fifth is left to all else.
+        invokes: another bulkhead that it starts; empty: none.
+        model: whether it asks a model.
+        timeout_s: how long one invocation may take. A route function has 10 s (API Gateway itself gives up after 29).
+        concurrency_percent: its share of what can be reserved of `lambda_concurrency`; a fifth is left to all else,
+            0 takes from that fifth.
     """
 
     name: str
@@ -36,6 +40,9 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
     uploads: tuple[str, ...] = ()
     hot: bool = True
     pushes: bool = False
+    invokes: str = ""
+    model: bool = False
+    timeout_s: int = 10
 
 
 _READ: Final = ("dynamodb:GetItem", "dynamodb:Query")
@@ -49,6 +56,7 @@ ROUTE_BULKHEADS: Final = (
         objects=("s3:GetObject", "s3:PutObject"),
         uploads=("s3:GetObject", "s3:PutObject"),  # a client puts with the rights of whoever signed for it
         pushes=True,
+        invokes="responder",
         concurrency_percent=15,
     ),
     Bulkhead(
@@ -61,9 +69,11 @@ ROUTE_BULKHEADS: Final = (
     ),
     Bulkhead(
         name="history",
-        table=(*_READ, "dynamodb:BatchGetItem"),
+        # It writes only to end a stream that a reader found dead: the reader need not wait for the sweeper.
+        table=(*_READ, *_WRITE, "dynamodb:BatchGetItem"),
         owner_index=("dynamodb:Query",),
-        objects=("s3:GetObject",),
+        objects=("s3:GetObject", "s3:PutObject"),
+        pushes=True,
         concurrency_percent=15,
     ),
 )
@@ -72,15 +82,43 @@ ROUTE_BULKHEADS: Final = (
 AUTHORIZER: Final = Bulkhead(name="authorizer", hot=False, concurrency_percent=5)
 """Checks tokens at ``$connect``. It reads the key set and touches nothing of ours."""
 
-ALL: Final = (*ROUTE_BULKHEADS, AUTHORIZER)
+SWEEPER: Final = Bulkhead(
+    name="sweeper",
+    table=_READ + _WRITE,
+    objects=("s3:GetObject", "s3:PutObject"),
+    pushes=True,
+    timeout_s=60,
+    concurrency_percent=0,
+)
+"""Ends what nobody writes any more; runs by schedule, once a minute."""
+
+RESPONDER: Final = Bulkhead(
+    name="responder",
+    table=_READ + _WRITE,
+    objects=("s3:GetObject", "s3:PutObject"),
+    pushes=True,
+    model=True,
+    timeout_s=15 * 60,  # Lambda's longest; an answer has 14 minutes
+    concurrency_percent=0,
+)
+"""Answers questions by asking a model; where no model is set there is none."""
+
+ALL: Final = (*ROUTE_BULKHEADS, AUTHORIZER, SWEEPER, RESPONDER)
+
+
+def deployed(*, has_model: bool) -> tuple[Bulkhead, ...]:
+    """Those that a deployment has."""
+    return tuple(bulkhead for bulkhead in ALL if has_model or not bulkhead.model)
+
 
 _UNRESERVED_MIN: Final = 100
 """Lambda refuses to reserve an account's last 100 executions (Lambda quotas, recalled 2026-11-29)."""
 
 
 def reserved_concurrency(bulkhead: Bulkhead, account_executions: int) -> int:
-    """A bulkhead's share of the account's concurrent executions, at least 1."""
-    return max(1, (account_executions - _UNRESERVED_MIN) * bulkhead.concurrency_percent // 100)
+    """A bulkhead's share of the account's concurrent executions, at least 1 where it has one at all."""
+    share = (account_executions - _UNRESERVED_MIN) * bulkhead.concurrency_percent // 100
+    return max(1, share) if bulkhead.concurrency_percent else 0
 
 
 if {bulkhead.name for bulkhead in ROUTE_BULKHEADS} != set(schema.ROUTES):

@@ -43,7 +43,7 @@ class HotStack(cdk.Stack):
         super().__init__(scope, construct_id, **stack)
         users = [
             _iam_user(self, name=naming.cache_user(settings.stage, bulkhead.name), construct_id=f"User-{bulkhead.name}")
-            for bulkhead in bulkheads.ALL
+            for bulkhead in bulkheads.deployed(has_model=settings.model is not None)
             if bulkhead.hot
         ]
         name = naming.cache(settings.stage, settings.network)

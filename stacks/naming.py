@@ -77,6 +77,32 @@ def function(stage: str, bulkhead: str) -> str:
     return f"{_PRODUCT}-{stage}-{bulkhead}"
 
 
+def function_arn(stack: cdk.Stack, name: str) -> str:
+    """The ARN of a function in the stack's own region."""
+    return f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:{name}"
+
+
+def failed_answers(stage: str) -> str:
+    """The queue that keeps the requests whose answer failed."""
+    return f"{_PRODUCT}-{stage}-failed-answers"
+
+
+def model_arns(stack: cdk.Stack, model: str) -> list[str]:
+    """The ARNs of a Bedrock model in every region: by its own id, and by a profile's, a region group and that id."""
+    ids = (model, model.partition(".")[2])
+    return [f"arn:{stack.partition}:bedrock:*::foundation-model/{id_}" for id_ in ids if id_]
+
+
+def inference_profile_arn(stack: cdk.Stack, profile: str) -> str:
+    """The ARN of one of Bedrock's own inference profiles in the stack's own region."""
+    return f"arn:{stack.partition}:bedrock:{stack.region}:{stack.account}:inference-profile/{profile}"
+
+
+def secret_arn(stack: cdk.Stack, name: str) -> str:
+    """The ARN of a secret by its name, with a wildcard for the six characters that Secrets Manager adds."""
+    return f"arn:{stack.partition}:secretsmanager:{stack.region}:{stack.account}:secret:{name}-??????"
+
+
 class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     """The addresses of one region's WebSocket API, on AWS or behind the emulator.
 

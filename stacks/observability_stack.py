@@ -23,7 +23,7 @@ _Row = list[cloudwatch.IWidget]
 
 
 class ObservabilityStack(cdk.Stack):
-    """What to look at, and what calls: function errors and throttles, the gateway's quota, the cache's memory.
+    """What to look at, and what calls: the functions' errors, failed answers, the gateway's quota, the cache's memory.
 
     Functions are known by name. `cache` is None where Valkey is one's own.
     """
@@ -35,8 +35,10 @@ class ObservabilityStack(cdk.Stack):
         self._alarms: list[cloudwatch.Alarm] = []
         rows = [
             self._gateway({"ApiId": api_id, "Stage": settings.stage}, capabilities.of(settings.target)),
-            self._functions(settings.stage),
+            self._functions(settings),
         ]
+        if settings.model is not None:
+            rows.append(self._answers(settings.stage))
         if cache is not None:
             # Not `CacheClusterId`, under which serverless caches report nothing (CloudWatch's list-metrics as shown in
             # cdklabs/cdk-monitoring-constructs#750, read 2026-11-29).
@@ -68,13 +70,13 @@ class ObservabilityStack(cdk.Stack):
             _graph("Gateway: integration latency, p99", metric("IntegrationLatency", "p99")),
         ]
 
-    def _functions(self, stage: str) -> _Row:
+    def _functions(self, settings: Settings) -> _Row:
         def metrics(name: str, statistic: str = "Sum") -> dict[str, cloudwatch.Metric]:
             return {
                 bulkhead.name: _metric(
-                    "AWS/Lambda", name, statistic, {"FunctionName": naming.function(stage, bulkhead.name)}
+                    "AWS/Lambda", name, statistic, {"FunctionName": naming.function(settings.stage, bulkhead.name)}
                 )
-                for bulkhead in bulkheads.ALL
+                for bulkhead in bulkheads.deployed(has_model=settings.model is not None)
             }
 
         errors, throttles = metrics("Errors"), metrics("Throttles")
@@ -86,6 +88,17 @@ class ObservabilityStack(cdk.Stack):
             _graph("Functions: errors and throttles", *errors.values(), *throttles.values()),
             _graph("Functions: duration, p99", *metrics("Duration", "p99").values()),
         ]
+
+    def _answers(self, stage: str) -> _Row:
+        # Once in the queue a request stays there: its alarm holds until somebody has looked and emptied it.
+        failed = _metric(
+            "AWS/SQS",
+            "ApproximateNumberOfMessagesVisible",
+            "Maximum",
+            {"QueueName": naming.failed_answers(stage)},
+        )
+        self._alarm("failed-answers", failed, 1)
+        return [_graph("Answers: requests that failed", failed)]
 
     def _hot(self, cache: dict[str, str]) -> _Row:
         def metric(name: str, statistic: str) -> cloudwatch.Metric:

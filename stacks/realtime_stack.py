@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_destinations as destinations
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from stacks import bulkheads, capabilities, naming
@@ -48,11 +52,15 @@ class RealtimeStack(cdk.Stack):
             stage=settings.stage,
             local_endpoint=settings.local_endpoint,
         )
-        functions = {bulkhead.name: self._function(bulkhead) for bulkhead in bulkheads.ALL}
+        deployed = bulkheads.deployed(has_model=settings.model is not None)
+        functions = {bulkhead.name: self._function(bulkhead) for bulkhead in deployed}
         self._gateway.add_routes(
             functions={bulkhead.name: functions[bulkhead.name] for bulkhead in bulkheads.ROUTE_BULKHEADS},
             authorizer=functions[bulkheads.AUTHORIZER.name],
         )
+        self._sweep_with(functions[bulkheads.SWEEPER.name])
+        if bulkheads.RESPONDER.name in functions:
+            self._answer_with(functions[bulkheads.RESPONDER.name])
         self._gateway.deploy(stage_name=settings.stage, manage_log_role=settings.manage_gateway_log_role)
         cdk.Validations.of(self).acknowledge(
             cdk.Acknowledgment(
@@ -62,6 +70,42 @@ class RealtimeStack(cdk.Stack):
         )
         cdk.CfnOutput(self, "ApiId", value=self.api_id)
         cdk.CfnOutput(self, "Url", value=self._address.url)
+
+    def _sweep_with(self, function: lambda_.IFunction) -> None:
+        events.Rule(
+            self,
+            "SweepEveryMinute",
+            schedule=events.Schedule.rate(cdk.Duration.minutes(1)),
+            targets=[targets.LambdaFunction(function, retry_attempts=0)],  # a minute later there is another
+        )
+        events.Rule(
+            self,
+            "LookForTheForgottenDaily",
+            schedule=events.Schedule.rate(cdk.Duration.days(1)),
+            targets=[targets.LambdaFunction(function, event=events.RuleTargetInput.from_object({"task": "backstop"}))],
+        )
+
+    def _answer_with(self, function: lambda_.IFunction) -> None:
+        failed = sqs.Queue(
+            self,
+            "FailedAnswers",
+            queue_name=naming.failed_answers(self._settings.stage),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=capabilities.of(self._settings.target).tls,
+            retention_period=cdk.Duration.days(7),
+        )
+        cdk.Validations.of(failed).acknowledge(
+            cdk.Acknowledgment(
+                id="AwsSolutions::AwsSolutions-SQS3",
+                reason="nothing consumes it: it is itself where requests end whose answer failed, for people to see",
+            )
+        )
+        # Asked once more at most: a model's time is paid for, and whoever asked the question may ask again.
+        function.configure_async_invoke(
+            retry_attempts=1,
+            max_event_age=cdk.Duration.minutes(15),
+            on_failure=destinations.SqsDestination(failed),
+        )
 
     def _function(self, bulkhead: Bulkhead) -> lambda_.Function:
         return BulkheadFunction(
@@ -94,7 +138,15 @@ class RealtimeStack(cdk.Stack):
             bucket=naming.bucket(settings.stage, self.account, self.region) if bulkhead.objects else "",
             connections_url=self._address.connections_url if bulkhead.pushes else "",
             hot=self._hot_config(bulkhead) if bulkhead.hot else None,
+            model=settings.model if bulkhead.model else None,
+            responder_function=self._invoked(bulkhead) or "",
         )
+
+    def _invoked(self, bulkhead: Bulkhead) -> str | None:
+        """The function that it starts, where the deployment has it."""
+        if not bulkhead.invokes or self._settings.model is None:
+            return None
+        return naming.function(self._settings.stage, bulkhead.invokes)
 
     def _hot_config(self, bulkhead: Bulkhead) -> HotConfig:
         if self._hot.cache is None:
@@ -137,6 +189,9 @@ class RealtimeStack(cdk.Stack):
                 resources=[self._gateway.connections_arn(stage)],
                 wildcard_reason="a connection's id is known at run time only",
             )
+        if invoked := self._invoked(bulkhead):
+            yield Right(actions=["lambda:InvokeFunction"], resources=[naming.function_arn(self, invoked)])
+        yield from self._model_rights(bulkhead)
         if bulkhead.hot and self._hot.cache is not None:
             yield Right(
                 actions=["elasticache:Connect"],
@@ -144,4 +199,26 @@ class RealtimeStack(cdk.Stack):
                     naming.elasticache_arn(self, "serverlesscache", self._hot.cache),
                     naming.elasticache_arn(self, "user", naming.cache_user(stage, bulkhead.name)),
                 ],
+            )
+
+    def _model_rights(self, bulkhead: Bulkhead) -> Iterator[Right]:
+        model = self._settings.model
+        if model is None or not bulkhead.model:
+            return
+        if model.kind == "bedrock":
+            # A profile's user needs the model too, in each of the profile's regions (Bedrock user guide, "Prerequisites
+            # for inference profiles", read 2026-11-29).
+            asks = ["bedrock:InvokeModelWithResponseStream"]
+            yield Right(actions=asks, resources=[naming.inference_profile_arn(self, model.name)])
+            yield Right(
+                actions=asks,
+                resources=naming.model_arns(self, model.name),
+                wildcard_reason="an inference profile asks its model in whichever of its regions has room",
+            )
+        if model.api_key_secret:
+            # Secrets Manager adds a hyphen and six characters to a secret's name, known to nobody before it exists.
+            yield Right(
+                actions=["secretsmanager:GetSecretValue"],
+                resources=[naming.secret_arn(self, model.api_key_secret)],
+                wildcard_reason="the six characters behind a secret's name are Secrets Manager's own",
             )

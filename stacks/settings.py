@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from threadkeep.config import ModelConfig
+
 ENVIRONMENT_VARIABLE: Final = "THREADKEEP_SETTINGS"
 DEFAULT_FILE: Final = "settings.toml"
 LOCAL_ACCOUNT: Final = "000000000000"
@@ -36,6 +38,22 @@ Url = Annotated[str, Meta(pattern=r"^https?://[^\s/]+(/\S*)?$")]
 
 class SettingsError(ValueError):
     """The settings cannot be used. The message is one line that names the setting and what it may be."""
+
+
+class ModelSettings(ModelConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`ModelConfig` as a deployment may have it: its names become part of rights, so none may hold a wildcard."""
+
+    name: Annotated[str, Meta(pattern=r"^[^\s*?$]+$")] = ""
+    base_url: Url = ""
+    api_key_secret: Annotated[str, Meta(pattern=r"^[A-Za-z0-9/_+=.@-]{1,512}$")] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what would be deployed and then not work."""
+        super().__post_init__()
+        if self.kind == "bedrock" and self.name.startswith("arn:"):
+            raise ValueError("a model of kind bedrock is named by its id, not by an ARN")
+        if self.kind != "openai" and (self.base_url or self.api_key_secret):
+            raise ValueError(f"a model of kind {self.kind} has neither base_url nor api_key_secret")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,6 +111,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             description='a table of region to two or more zone names, e.g. {us-east-1 = ["us-east-1a", "us-east-1b"]}'
         ),
     ] = {}
+    model: Annotated[
+        ModelSettings | None,
+        Meta(
+            description='a table that says which model answers: {kind = "openai", name, base_url (https on aws), '
+            'api_key_secret?}, {kind = "bedrock", name} or {kind = "recorded"}, each with system?, '
+            "context_messages_max? and context_tokens_max?; absent, no responder is deployed"
+        ),
+    ] = None
     local_endpoint: Annotated[
         Annotated[str, Meta(pattern=r"^http://127\.0\.0\.1:[0-9]{1,5}$")] | None,
         Meta(description='the emulator, "http://127.0.0.1:PORT"; required on the local target and only there'),
@@ -152,12 +178,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 try:
                     checked[name] = msgspec.convert(values[name], field.type)
                 except msgspec.ValidationError as error:
-                    raise _refused(name, values[name]) from error
+                    raise _refused(name, values[name], error) from error
             elif field.required:
                 raise _missing(name)
         settings = cls(**checked)
         for name in settings._wrong_together():
-            raise _refused(name, values[name]) if name in values else _missing(name)
+            raise _refused(name, values[name], None) if name in values else _missing(name)
         return settings
 
     def _wrong_together(self) -> Iterator[str]:
@@ -168,6 +194,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "regions": len(set(self.regions)) < len(self.regions),
             "jwks_url": not local and urlsplit(self.jwks_url).scheme != "https",
             "query_token": self.query_token and not local,
+            "model": self.model is not None and not local and self.model.base_url.startswith("http://"),
             "local_endpoint": local is (self.local_endpoint is None),
             "hot_endpoint": local if port is None else not 0 < port <= _PORT_MAX,
             "account": local and self.account not in (None, LOCAL_ACCOUNT),
@@ -192,7 +219,10 @@ def _missing(name: str) -> SettingsError:
     return SettingsError(f"setting `{name}` is missing; it is {_may_be(name)}")
 
 
-def _refused(name: str, value: object) -> SettingsError:
+def _refused(name: str, value: object, error: msgspec.ValidationError | None) -> SettingsError:
+    if name == "model":  # not repeated: somebody may have written their key into it
+        reason = "its values do not fit together" if error is None else _one_line(error)
+        return SettingsError(f"setting `{name}` is refused ({reason}); it may be {_may_be(name)}")
     return SettingsError(f"setting `{name}` is {_one_line(value)!r}; it may be {_may_be(name)}")
 
 

@@ -16,7 +16,6 @@ from stacks import bulkheads, naming
 from stacks.constructs.wildcards import acknowledge_wildcard
 from threadkeep.config import Config
 
-TIMEOUT_S: Final = 10
 MEMORY_MIB: Final = 256
 
 
@@ -53,7 +52,7 @@ class BulkheadFunction(Construct):
             for resource in right.resources if right.wildcard_reason else ():
                 acknowledge_wildcard(role, resource=resource, reason=right.wildcard_reason)
         reserved: dict[str, Any] = {}
-        if account_executions is not None:
+        if account_executions is not None and bulkhead.concurrency_percent:
             reserved["reserved_concurrent_executions"] = bulkheads.reserved_concurrency(bulkhead, account_executions)
         self.function = lambda_.Function(
             self,
@@ -66,7 +65,7 @@ class BulkheadFunction(Construct):
             role=role,
             log_group=log_group,
             memory_size=MEMORY_MIB,
-            timeout=cdk.Duration.seconds(TIMEOUT_S),
+            timeout=cdk.Duration.seconds(bulkhead.timeout_s),
             tracing=lambda_.Tracing.ACTIVE,
             environment={
                 **config.to_environment(),

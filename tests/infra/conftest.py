@@ -22,6 +22,7 @@ LOCAL: dict[str, Any] = {
     "query_token": True,
     "local_endpoint": "http://127.0.0.1:4566",
     "hot_endpoint": "127.0.0.1:6379",
+    "model": {"kind": "recorded"},
 }
 
 

@@ -13,7 +13,7 @@ from stacks import bundle
 from stacks.app import ROOT
 from stacks.bundle import Bundle, BundleError
 
-OF_THE_RUNTIME = {"boto3", "botocore"}
+OF_THE_RUNTIME = {"boto3", "botocore", "urllib3"}  # the last is what botocore itself stands on, and raises
 ONLY_FOR_TYPES = "mypy_boto3_"
 
 

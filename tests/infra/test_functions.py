@@ -10,10 +10,10 @@ import pytest
 from stacks import bulkheads
 from tests.infra.synthesized import ACCOUNT, Deployment, resolve
 from threadkeep import schema
-from threadkeep.config import Config, HotConfig
+from threadkeep.config import Config, HotConfig, ModelConfig
 
 REGIONS = ("eu-central-1", "us-east-1")
-NAMES = (*schema.ROUTES, "authorizer")
+NAMES = (*schema.ROUTES, "authorizer", "sweeper", "responder")
 TABLE = "threadkeep-prod"
 READ = {"dynamodb:GetItem", "dynamodb:Query"}
 WRITE = {"dynamodb:PutItem", "dynamodb:UpdateItem"}
@@ -23,6 +23,7 @@ class Function(msgspec.Struct, frozen=True):
     region: str
     name: str
     api: str
+    arn_of_failed: str
     properties: dict[str, Any]
     statements: list[dict[str, Any]]
 
@@ -67,13 +68,15 @@ def function(request: pytest.FixtureRequest, aws: Deployment) -> Function:
         for statement in resolve(policy["Properties"]["PolicyDocument"])["Statement"]
     ]
     (api,) = aws.resources("AWS::ApiGatewayV2::Api", stack)
-    return Function(region, name, f"<{api}>", properties, statements)
+    (queue,) = aws.resources("AWS::SQS::Queue", stack)
+    return Function(region, name, f"<{api}>", f"<{queue}.Arn>", properties, statements)
 
 
 def test_it_runs_on_lambdas_current_python_on_arm(function: Function) -> None:
     properties = function.properties
     assert (properties["Runtime"], properties["Architectures"]) == ("python3.14", ["arm64"])
-    assert (properties["Timeout"], properties["MemorySize"]) == (10, 256)
+    assert properties["Timeout"] == {"sweeper": 60, "responder": 900}.get(function.name, 10)
+    assert properties["MemorySize"] == 256
     assert properties["TracingConfig"] == {"Mode": "Active"}
     assert properties["FunctionName"] == f"threadkeep-prod-{function.name}"
     assert "VpcConfig" not in properties
@@ -109,17 +112,25 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
         f"{hot}user:threadkeep-prod-{function.name}": connect,
     }
     push = {connections: {"execute-api:ManageConnections"}}
+    writer = {table: READ | WRITE, bodies: get_and_put, **push, **login}
+    lambda_, secrets = (f"arn:aws:{service}:{function.region}:{ACCOUNT}:" for service in ("lambda", "secretsmanager"))
     expected: dict[str, dict[str, set[str]]] = {
         "connection": {table: READ, **login},
-        "send": {table: READ | WRITE, bodies: get_and_put, uploads: get_and_put, **missing, **push, **login},
-        "stream": {table: READ | WRITE, bodies: get_and_put, uploads: {"s3:GetObject"}, **missing, **push, **login},
-        "history": {
-            table: READ | {"dynamodb:BatchGetItem"},
-            index: {"dynamodb:Query"},
-            bodies: {"s3:GetObject"},
-            **login,
+        "send": {
+            **writer,
+            uploads: get_and_put,
+            **missing,
+            f"{lambda_}function:threadkeep-prod-responder": {"lambda:InvokeFunction"},
         },
+        "stream": {**writer, uploads: {"s3:GetObject"}, **missing},
+        "history": {**writer, table: READ | WRITE | {"dynamodb:BatchGetItem"}, index: {"dynamodb:Query"}},
         "authorizer": {},
+        "sweeper": writer,
+        "responder": {
+            **writer,
+            f"{secrets}secret:llm-key-??????": {"secretsmanager:GetSecretValue"},
+            function.arn_of_failed: {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"},
+        },
     }
     always = {
         function.arn_of_log: {"logs:CreateLogStream", "logs:PutLogEvents"},
@@ -136,17 +147,24 @@ def test_no_action_has_a_wildcard_and_no_table_bucket_or_cache_is_reached_by_one
         else:
             assert "*" not in resource.split("/")[0]
             assert "*" not in resource or resource.startswith(("arn:aws:s3:", "arn:aws:execute-api:"))
+            assert "?" not in resource.removesuffix(":secret:llm-key-??????")
 
 
 def test_its_environment_is_what_its_config_reads(function: Function) -> None:
     environment = function.properties["Environment"]["Variables"]
     config = Config(stage="prod", region=function.region, table=TABLE, hot=hot(function))
     pushes = f"https://{function.api}.execute-api.{function.region}.amazonaws.com/prod"
+    writer = msgspec.structs.replace(config, connections_url=pushes, bucket=function.bucket)
+    model = ModelConfig(
+        kind="openai", name="example-1", base_url="https://llm.example.com/v1", api_key_secret="llm-key"
+    )
     expected = {
         "connection": config,
-        "send": msgspec.structs.replace(config, connections_url=pushes, bucket=function.bucket),
-        "stream": msgspec.structs.replace(config, connections_url=pushes, bucket=function.bucket),
-        "history": msgspec.structs.replace(config, bucket=function.bucket),
+        "send": msgspec.structs.replace(writer, responder_function="threadkeep-prod-responder"),
+        "stream": writer,
+        "history": writer,
+        "sweeper": writer,
+        "responder": msgspec.structs.replace(writer, model=model),
         "authorizer": Config(
             stage="prod",
             region=function.region,
@@ -175,7 +193,7 @@ def test_powertools_is_told_its_names_and_nothing_switches_dual_stack_on_for_all
 
 def test_it_reserves_its_share(function: Function) -> None:
     shares = {"connection": 90, "send": 135, "stream": 315, "history": 135, "authorizer": 45}
-    assert function.properties["ReservedConcurrentExecutions"] == shares[function.name]
+    assert function.properties.get("ReservedConcurrentExecutions") == shares.get(function.name)
 
 
 def test_the_shares_leave_executions_to_all_else() -> None:

@@ -14,6 +14,7 @@ from tests.infra.synthesized import Deployment, resolve
 from threadkeep import schema
 
 REGIONS = ("eu-central-1", "us-east-1")
+NAMES = (*schema.ROUTES, "sweeper", "responder")
 
 
 @pytest.fixture(params=REGIONS)
@@ -47,7 +48,7 @@ def test_it_is_encrypted_with_its_regions_key(cache: dict[str, Any], region: str
 
 def test_every_user_logs_in_by_iam_and_none_may_empty_it(aws: Deployment, region: str) -> None:
     users = [user["Properties"] for user in aws.resources("AWS::ElastiCache::User", f"Hot-{region}").values()]
-    assert {user["UserId"] for user in users} == {f"threadkeep-prod-{bulkhead}" for bulkhead in schema.ROUTES}
+    assert {user["UserId"] for user in users} == {f"threadkeep-prod-{name}" for name in NAMES}
     for user in users:
         assert user["UserName"] == user["UserId"]
         assert user["AuthenticationMode"] == {"Type": "iam"}
@@ -65,6 +66,6 @@ def test_the_cache_admits_these_users_alone(aws: Deployment, cache: dict[str, An
 
 def test_names_keep_elasticaches_bound_with_the_longest_stage() -> None:
     stage = "a" * 16
-    names = [naming.cache(stage, "public"), *(naming.cache_user(stage, bulkhead) for bulkhead in schema.ROUTES)]
+    names = [naming.cache(stage, "public"), *(naming.cache_user(stage, name) for name in NAMES)]
     assert max(map(len, names)) <= 40
     assert all(name == name.lower() for name in names)

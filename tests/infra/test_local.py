@@ -34,7 +34,7 @@ def test_the_aws_target_has_what_is_left_out_here(aws: Deployment) -> None:
 
 def test_no_alarm_on_metric_math(local: Deployment) -> None:
     alarms = local.resources("AWS::CloudWatch::Alarm").values()
-    assert len(alarms) == len(REGIONS) * 2 * (len(schema.ROUTES) + 1)
+    assert len(alarms) == len(REGIONS) * (2 * len((*schema.ROUTES, "authorizer", "sweeper", "responder")) + 1)
     assert not [alarm for alarm in alarms if "Metrics" in alarm["Properties"]]
 
 
@@ -51,6 +51,11 @@ def test_no_access_logs_and_no_account_wide_role(local: Deployment) -> None:
 
 def test_the_bucket_takes_plain_http(local: Deployment) -> None:
     assert not local.resources("AWS::S3::BucketPolicy")
+
+
+def test_the_queue_takes_plain_http(local: Deployment) -> None:
+    assert local.resources("AWS::SQS::Queue")
+    assert not local.resources("AWS::SQS::QueuePolicy")
 
 
 def test_nothing_is_kept_when_it_is_destroyed(local: Deployment) -> None:

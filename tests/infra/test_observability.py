@@ -11,6 +11,7 @@ from tests.infra.synthesized import Deployment, resolve
 from threadkeep import schema
 
 REGIONS = ("eu-central-1", "us-east-1")
+FUNCTIONS = (*schema.ROUTES, "authorizer", "sweeper", "responder")
 
 
 @pytest.fixture(params=REGIONS)
@@ -26,7 +27,7 @@ def alarms(aws: Deployment, stack: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("metric", ["Errors", "Throttles"])
 def test_the_first_error_or_throttle_of_each_function_calls(alarms: list[dict[str, Any]], metric: str) -> None:
     found = [alarm for alarm in alarms if alarm.get("MetricName") == metric]
-    assert len({json.dumps(alarm["Dimensions"]) for alarm in found}) == len(schema.ROUTES) + 1
+    assert len({json.dumps(alarm["Dimensions"]) for alarm in found}) == len(FUNCTIONS)
     assert {(alarm["Threshold"], alarm["Period"], alarm["Statistic"]) for alarm in found} == {(1, 60, "Sum")}
 
 
@@ -46,6 +47,14 @@ def test_three_quarters_of_the_caches_memory_calls(alarms: list[dict[str, Any]])
     assert alarm["MetricName"] == "BytesUsedForCache"
     assert alarm["Threshold"] == 7_500_000_000
     assert alarm["Dimensions"] == [{"Name": "clusterId", "Value": "threadkeep-prod-public"}]
+
+
+def test_the_first_request_whose_answer_failed_calls(aws: Deployment, stack: str, alarms: list[dict[str, Any]]) -> None:
+    (alarm,) = [alarm for alarm in alarms if alarm.get("Namespace") == "AWS/SQS"]
+    queue = aws.only("AWS::SQS::Queue", stack.replace("Observability", "Realtime"))["Properties"]["QueueName"]
+    assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": queue}]
+    assert (alarm["MetricName"], alarm["Statistic"]) == ("ApproximateNumberOfMessagesVisible", "Maximum")
+    assert alarm["Threshold"] == 1
 
 
 def test_a_minute_without_traffic_is_no_alarm(alarms: list[dict[str, Any]]) -> None:

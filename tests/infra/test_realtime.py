@@ -60,7 +60,8 @@ def test_the_gateway_may_invoke_every_route(aws: Deployment, stack: str, routes:
     allowed = {
         resolve(permission["Properties"]["SourceArn"]).split("/", 1)[1].removeprefix("*")
         for permission in aws.resources("AWS::Lambda::Permission", stack).values()
-        if "/authorizers/" not in resolve(permission["Properties"]["SourceArn"])
+        if permission["Properties"]["Principal"] == "apigateway.amazonaws.com"
+        and "/authorizers/" not in resolve(permission["Properties"]["SourceArn"])
     }
     assert allowed == set(routes)
 

@@ -74,6 +74,48 @@ def test_a_wrong_setting_is_named_with_what_it_may_be(name: str, value: object, 
     assert may_be in message
 
 
+OPENAI = {"kind": "openai", "name": "example-1", "base_url": "https://llm.example.com/v1"}
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("openai", "Expected `object | null`, got `str`"),
+        ({"kind": "oracle"}, "Invalid enum value 'oracle' - at `$.kind`"),
+        ({"kind": "bedrock"}, "a model of kind bedrock needs a name"),
+        ({"kind": "bedrock", "name": "anthropic.*"}, "at `$.name`"),
+        ({"kind": "bedrock", "name": "arn:aws:bedrock:eu-central-1::foundation-model/x"}, "by its id, not by an ARN"),
+        ({"kind": "bedrock", "name": "a.b", "api_key_secret": "llm-key"}, "neither base_url nor api_key_secret"),
+        ({"kind": "openai", "name": "example-1"}, "needs a base_url"),
+        (OPENAI | {"base_url": "llm.example.com"}, "at `$.base_url`"),
+        (OPENAI | {"base_url": "http://llm.example.com/v1"}, "https on aws"),
+        (OPENAI | {"api_key_secret": "*"}, "at `$.api_key_secret`"),
+        (OPENAI | {"api_key_secret": "arn:aws:secretsmanager:…"}, "at `$.api_key_secret`"),
+        (OPENAI | {"context_messages_max": 0}, "at `$.context_messages_max`"),
+    ],
+)
+def test_a_wrong_model_is_refused_with_the_reason(model: object, reason: str) -> None:
+    message = refusal(AWS | {"model": model})
+    assert message.startswith("setting `model` is refused (")
+    assert '; it may be a table that says which model answers: {kind = "openai", name, ' in message
+    assert reason in message
+    assert "\n" not in message
+
+
+def test_a_key_in_place_of_its_secret_is_refused_and_not_repeated() -> None:
+    message = refusal(AWS | {"model": OPENAI | {"api_key": "sk-0123456789"}})
+    assert "Object contains unknown field `api_key`" in message
+    assert "sk-0123456789" not in message
+
+
+def test_a_model_of_each_kind_is_taken() -> None:
+    for model in (OPENAI, OPENAI | {"api_key_secret": "llm/key"}, {"kind": "bedrock", "name": "a.b"}, {}):
+        settings = Settings.from_values(AWS | {"model": model})
+        assert settings.model is not None
+        assert settings.model.kind == model.get("kind", "recorded")
+    assert Settings.from_values(LOCAL | {"model": OPENAI | {"base_url": "http://127.0.0.1:8000/v1"}}).model
+
+
 @pytest.mark.parametrize("name", ["local_endpoint", "hot_endpoint"])
 def test_the_local_target_needs_its_endpoints(name: str) -> None:
     message = refusal({key: value for key, value in LOCAL.items() if key != name})

@@ -58,6 +58,7 @@ def test_every_acknowledgement_is_for_one_of_these_rules_and_says_why(aws: Deplo
         "AwsSolutions::AwsSolutions-IAM4",
         "AwsSolutions::AwsSolutions-IAM5",
         "AwsSolutions::AwsSolutions-S1",
+        "AwsSolutions::AwsSolutions-SQS3",
         "CloudFormation-Validate::F3002",
         "CloudFormation-Validate::W9003",
     }

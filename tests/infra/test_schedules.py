@@ -1,0 +1,137 @@
+"""The two functions that no route calls: what starts them, and what becomes of an answer that failed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.bundle import Bundle
+from stacks.settings import Settings
+from stacks.synth import SETTINGS
+from tests.infra.synthesized import ACCOUNT, Deployment, resolve
+
+REGIONS = ("eu-central-1", "us-east-1")
+REGION = REGIONS[0]
+ASK = "bedrock:InvokeModelWithResponseStream"
+
+
+@pytest.fixture(params=REGIONS)
+def stack(request: pytest.FixtureRequest) -> str:
+    return f"Realtime-{request.param}"
+
+
+def one_region(bundle: Bundle, outdir: Path, **changed: Any) -> Deployment:
+    """The `aws` deployment with one region; its synthesis goes through cdk-nag too."""
+    values = Settings.from_file(SETTINGS)
+    settings = {name: getattr(values, name) for name in ("target", "stage", "jwks_url", "jwt_issuer", "jwt_audience")}
+    return Deployment.from_settings(
+        Settings.from_values(settings | {"regions": [REGION]} | changed), bundle=bundle, outdir=outdir
+    )
+
+
+def function_id(deployment: Deployment, stack: str, name: str) -> str:
+    (logical_id,) = [
+        logical_id
+        for logical_id, function in deployment.resources("AWS::Lambda::Function", stack).items()
+        if function["Properties"]["Handler"] == f"handlers.{name}.handler"
+    ]
+    return logical_id
+
+
+def statements_of(deployment: Deployment, stack: str, name: str) -> list[dict[str, Any]]:
+    function = deployment.resources("AWS::Lambda::Function", stack)[function_id(deployment, stack, name)]
+    role = function["Properties"]["Role"]["Fn::GetAtt"][0]
+    return [
+        statement
+        for policy in deployment.resources("AWS::IAM::Policy", stack).values()
+        if {"Ref": role} in policy["Properties"]["Roles"]
+        for statement in resolve(policy["Properties"]["PolicyDocument"])["Statement"]
+    ]
+
+
+def test_the_sweeper_runs_every_minute_and_looks_for_the_forgotten_every_day(aws: Deployment, stack: str) -> None:
+    rules = [resolve(rule["Properties"]) for rule in aws.resources("AWS::Events::Rule", stack).values()]
+    inputs = {rule["ScheduleExpression"]: rule["Targets"][0].get("Input") for rule in rules}
+    assert set(inputs) == {"rate(1 minute)", "rate(1 day)"}
+    assert inputs["rate(1 minute)"] is None
+    assert json.loads(inputs["rate(1 day)"]) == {"task": "backstop"}
+    sweeper = f"<{function_id(aws, stack, 'sweeper')}.Arn>"
+    assert [target["Arn"] for rule in rules for target in rule["Targets"]] == [sweeper, sweeper]
+    assert {rule["State"] for rule in rules} == {"ENABLED"}
+
+
+def test_its_rules_alone_may_start_it(aws: Deployment, stack: str) -> None:
+    sweeper = function_id(aws, stack, "sweeper")
+    allowed = [
+        (permission["Properties"]["Principal"], permission["Properties"]["SourceArn"]["Fn::GetAtt"][0])
+        for permission in aws.resources("AWS::Lambda::Permission", stack).values()
+        if permission["Properties"]["FunctionName"]["Fn::GetAtt"][0] == sweeper
+    ]
+    assert sorted(allowed) == sorted(
+        ("events.amazonaws.com", rule) for rule in aws.resources("AWS::Events::Rule", stack)
+    )
+
+
+def test_nothing_but_rights_starts_the_responder(aws: Deployment, stack: str) -> None:
+    responder = function_id(aws, stack, "responder")
+    assert responder not in {
+        permission["Properties"]["FunctionName"]["Fn::GetAtt"][0]
+        for permission in aws.resources("AWS::Lambda::Permission", stack).values()
+    }
+
+
+def test_a_failed_answer_is_tried_once_more_and_then_its_request_is_kept(aws: Deployment, stack: str) -> None:
+    config = resolve(aws.only("AWS::Lambda::EventInvokeConfig", stack)["Properties"])
+    (queue,) = aws.resources("AWS::SQS::Queue", stack)
+    assert config["FunctionName"] == f"<{function_id(aws, stack, 'responder')}>"
+    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (1, 15 * 60)
+    assert config["DestinationConfig"] == {"OnFailure": {"Destination": f"<{queue}.Arn>"}}
+
+
+def test_the_failed_are_kept_encrypted_for_a_week_and_only_tls_reaches_them(aws: Deployment, stack: str) -> None:
+    properties = aws.only("AWS::SQS::Queue", stack)["Properties"]
+    assert properties["SqsManagedSseEnabled"] is True
+    assert properties["MessageRetentionPeriod"] == 7 * 24 * 3600
+    (statement,) = aws.only("AWS::SQS::QueuePolicy", stack)["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert statement["Action"] == "sqs:*"
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "models"),
+    [
+        ("eu.anthropic.example-v1:0", ["eu.anthropic.example-v1:0", "anthropic.example-v1:0"]),
+        ("anthropic.example-v1:0", ["anthropic.example-v1:0", "example-v1:0"]),
+    ],
+)
+def test_on_bedrock_it_may_ask_one_model_and_no_other(
+    bundle: Bundle, tmp_path: Path, name: str, models: list[str]
+) -> None:
+    deployment = one_region(bundle, tmp_path / "cdk.out", model={"kind": "bedrock", "name": name})
+    statements = statements_of(deployment, f"Realtime-{REGION}", "responder")
+    asking = [statement for statement in statements if "bedrock" in json.dumps(statement)]
+    assert {statement["Action"] for statement in asking} == {ASK}
+    assert {resource for statement in asking for resource in listed(statement["Resource"])} == {
+        f"arn:aws:bedrock:{REGION}:{ACCOUNT}:inference-profile/{name}",
+        *(f"arn:aws:bedrock:*::foundation-model/{model}" for model in models),
+    }
+    assert "secretsmanager" not in json.dumps(statements)
+
+
+def test_without_a_model_there_is_no_responder_and_nobody_starts_one(bundle: Bundle, tmp_path: Path) -> None:
+    deployment = one_region(bundle, tmp_path / "cdk.out")
+    stack = f"Realtime-{REGION}"
+    everything = json.dumps(deployment.templates).lower()
+    assert "responder" not in everything
+    assert "lambda:invokefunction" not in json.dumps(deployment.resources("AWS::IAM::Policy")).lower()
+    assert function_id(deployment, stack, "sweeper")
+    for kind in ("AWS::SQS::Queue", "AWS::Lambda::EventInvokeConfig"):
+        assert not deployment.resources(kind)
+
+
+def listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
