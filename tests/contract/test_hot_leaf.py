@@ -136,6 +136,17 @@ def test_a_live_stream_is_the_leaf_and_no_parent(talk: Talk) -> None:
     assert talk.claim(later, question, fork=True) == Claimed()
 
 
+def test_a_live_stream_whose_message_the_table_holds_is_a_parent(talk: Talk) -> None:
+    """Its settling here is under way, or was lost."""
+    question = talk.kept()
+    talk = talk.answering(question)
+    assert talk.claim(new_id(), talk.stream) == ParentOpen()
+    assert talk.claim(new_id(), talk.stream, confirmed=question) == ParentOpen()
+    reply = talk.other()
+    assert isinstance(reply.open(facts=answer_to(talk.stream), leaf=talk.stream), Opened)
+    assert talk.claim(new_id(), reply.stream, confirmed=reply.stream) == Claimed()
+
+
 def test_stale_comes_before_open_and_pending(talk: Talk) -> None:
     question = talk.kept()
     talk = talk.answering(question)

@@ -203,7 +203,7 @@ class Lab:
 
     def lose_register(self, talk: Talk) -> None:
         """Forget a conversation's leaf, as an eviction does."""
-        self._memory._conversations[talk.key].register = Register()
+        self._memory._conversation(talk.key).register = Register()
 
     def lose(self, talk: Talk) -> None:
         """Forget a conversation, as a cache that was lost."""

@@ -107,11 +107,14 @@ ClaimVerdict = Claimed | StaleLeaf | ParentOpen | ParentPending | LeafUnknown | 
 def judge_claim(
     register: Register, live: Collection[str], *, parent: str | None, fork: bool
 ) -> Claimed | StaleLeaf | ParentOpen | ParentPending:
-    """Whether a new message may stand under that parent. Stale first: repeating does not cure it."""
+    """Whether a new message may stand under that parent. Stale first: repeating does not cure it.
+
+    A live stream's message that the table was seen to hold is a parent as any other, settled here or not.
+    """
     present = register.present(live)
     if parent != present and not fork:
         return StaleLeaf(present)
-    if parent is not None and parent in live:
+    if parent is not None and parent in live and parent != register.settled:
         return ParentOpen()
     if parent is not None and register.awaits(parent):
         return ParentPending()

@@ -73,7 +73,7 @@ local function refuse_parent(register, live, parent, is_free)
     end
   end
   for _, stream in ipairs(live) do
-    is_open = is_open or stream == parent
+    is_open = is_open or (stream == parent and stream ~= register.leaf)  -- put, and not settled here yet
     if stream > present then  -- the leaf from its opening
       present = stream
     end

@@ -100,6 +100,7 @@ def test_what_is_settled_is_not_claimed_again() -> None:
         ("a", "", StaleLeaf("c"), Claimed()),  # a claim behind what is settled: the table knows
         ("d", "d", ParentOpen(), ParentOpen()),
         ("d", "de", StaleLeaf("e"), ParentOpen()),
+        ("b", "b", StaleLeaf("c"), Claimed()),  # in the table, and not settled here yet
     ],
 )
 def test_a_place_is_judged(parent: str | None, live: str, expected: object, forking: object) -> None:
