@@ -22,7 +22,7 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
         table: DynamoDB actions on the table; empty: it does not know the table.
         owner_index: DynamoDB actions on the index by owner.
         objects: S3 actions on large bodies in the region's bucket; empty: it does not know the bucket.
-        uploads: S3 actions on what clients uploaded, in the same bucket.
+        uploads: S3 actions on what clients uploaded, in the same bucket; with any it also keeps what messages name.
         hot: whether it talks to Valkey.
         pushes: whether it posts to connections.
         invokes: another bulkhead that it starts; empty: none.

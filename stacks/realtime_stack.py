@@ -180,6 +180,11 @@ class RealtimeStack(cdk.Stack):
                 resources=[f"{bucket}/{schema.UPLOADS_PREFIX}*"],
                 wildcard_reason="the tenant and conversation in an upload's key are known at run time only",
             )
+            yield Right(
+                actions=["s3:GetObject", "s3:PutObject"],
+                resources=[f"{bucket}/*/blobs/*"],
+                wildcard_reason="the tenant and conversation in the key of what a message keeps are known at run time",
+            )
             # Without it S3 answers for an object that is not there as if it were forbidden (S3 API reference,
             # "HeadObject", quoted in aws/aws-sdk#50, read 2026-11-29): a forgotten upload must not look like our fault.
             yield Right(actions=["s3:ListBucket"], resources=[bucket])

@@ -289,6 +289,10 @@ class UploadStore(Protocol):
         """What lies there, None if nothing does. At most a byte more than was spoken of, and unchecked."""
         ...
 
+    def keep(self, key: ConversationKey, upload: Upload) -> bool:
+        """Let it stay for good; again: it does. False if nothing of that size lies there, nor has been kept."""
+        ...
+
 
 class Delivery(msgspec.Struct, frozen=True):
     """What became of a frame.

@@ -18,6 +18,7 @@ from threadkeep.domain.bounds import UPLOAD_BYTES_MAX
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.uploads import Upload
 from threadkeep.ports import PresignedPut, UploadStore
+from threadkeep.stores import object_keys
 from threadkeep.stores.uploads_memory import UploadsMemory
 from threadkeep.stores.uploads_s3 import UploadsS3
 
@@ -33,6 +34,8 @@ class Uploads(msgspec.Struct, frozen=True):
 
     store: UploadStore
     place: Callable[[str, bytes], object]
+    content_of: Callable[[str], bytes]
+    remove: Callable[[str], object]
 
     def presign(self, key: ConversationKey, content: bytes, media_type: str | None = None) -> PresignedPut:
         return self.store.presign(key, spoken_of(content), media_type=media_type, lives_s=60)
@@ -53,12 +56,24 @@ def clients() -> Iterator[tuple[DynamoDBClient, S3Client]]:
 def uploads(request: pytest.FixtureRequest) -> Uploads:
     if request.param == "memory":
         memory = UploadsMemory()
-        return Uploads(memory, lambda url, content: memory.objects.update({url.removeprefix("memory:"): content}))
+        return Uploads(
+            memory,
+            lambda url, content: memory.objects.update({key_in(url): content}),
+            memory.objects.__getitem__,
+            memory.objects.__delitem__,
+        )
     _, bucket = request.getfixturevalue("clients")
     return Uploads(
         UploadsS3(bucket, BUCKET),
-        lambda url, content: bucket.put_object(Bucket=BUCKET, Key=unquote(urlsplit(url).path)[1:], Body=content),
+        lambda url, content: bucket.put_object(Bucket=BUCKET, Key=key_in(url), Body=content),
+        lambda key: bytes(bucket.get_object(Bucket=BUCKET, Key=key)["Body"].read()),
+        lambda key: bucket.delete_object(Bucket=BUCKET, Key=key),
     )
+
+
+def key_in(url: str) -> str:
+    """The object key that a URL names, of either scheme."""
+    return unquote(urlsplit(url).path).removeprefix("/")
 
 
 def spoken_of(content: bytes) -> Upload:
@@ -109,3 +124,39 @@ def test_what_lies_there_instead_is_read_as_it_is_and_no_more_than_a_byte_too_mu
     upload = uploads.upload(key, CONTENT, instead=found)
     assert uploads.store.read(key, upload) == read
     assert not upload.is_of(read)
+
+
+# --- keeping --------------------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_outlives_the_upload(uploads: Uploads) -> None:
+    key = new_key("a/b")
+    upload = uploads.upload(key, CONTENT)
+    assert [uploads.store.keep(key, upload) for _ in range(2)] == [True, True]
+    uploads.remove(object_keys.upload(key, upload.sha256))
+    assert uploads.store.keep(key, upload)
+    assert uploads.store.read(key, upload) is None
+    assert uploads.content_of(f"a%2Fb/{key.conversation}/blobs/{upload.sha256}") == CONTENT
+
+
+def test_what_is_not_there_cannot_be_kept(uploads: Uploads) -> None:
+    key = new_key()
+    uploads.presign(key, CONTENT)
+    assert not uploads.store.keep(key, spoken_of(CONTENT))
+
+
+@pytest.mark.parametrize("found", [CONTENT[:-1], CONTENT + b" "])
+def test_what_is_of_another_size_cannot_be_kept(uploads: Uploads, found: bytes) -> None:
+    key = new_key()
+    upload = uploads.upload(key, CONTENT, instead=found)
+    assert not uploads.store.keep(key, upload)
+    uploads.upload(key, CONTENT)
+    assert uploads.store.keep(key, upload)
+    assert not uploads.store.keep(key, Upload(upload.size_bytes + 1, upload.sha256))
+
+
+def test_an_upload_is_kept_for_its_tenant_and_conversation_alone(uploads: Uploads) -> None:
+    conversation = ids.mint(NOW_MS)
+    upload = uploads.upload(ConversationKey("a", conversation), CONTENT)
+    assert not uploads.store.keep(ConversationKey("b", conversation), upload)
+    assert not uploads.store.keep(new_key("a"), upload)

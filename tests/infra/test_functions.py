@@ -103,6 +103,7 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
     bodies = f"arn:aws:s3:::{function.bucket}/*/bodies/*"
     uploads = f"arn:aws:s3:::{function.bucket}/!uploads/*"
     get_and_put = {"s3:GetObject", "s3:PutObject"}
+    blobs = {f"arn:aws:s3:::{function.bucket}/*/blobs/*": get_and_put}
     missing = {f"arn:aws:s3:::{function.bucket}": {"s3:ListBucket"}}  # else S3 hides that an upload is not there
     connections = f"arn:aws:execute-api:{function.region}:{ACCOUNT}:{function.api}/prod/POST/@connections/*"
     hot = f"arn:aws:elasticache:{function.region}:{ACCOUNT}:"
@@ -119,10 +120,11 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
         "send": {
             **writer,
             uploads: get_and_put,
+            **blobs,
             **missing,
             f"{lambda_}function:threadkeep-prod-responder": {"lambda:InvokeFunction"},
         },
-        "stream": {**writer, uploads: {"s3:GetObject"}, **missing},
+        "stream": {**writer, uploads: {"s3:GetObject"}, **blobs, **missing},
         "history": {**writer, table: READ | WRITE | {"dynamodb:BatchGetItem"}, index: {"dynamodb:Query"}},
         "authorizer": {},
         "sweeper": writer,

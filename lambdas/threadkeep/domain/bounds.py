@@ -22,6 +22,8 @@ UPLOAD_BYTES_MAX: Final = 8 * 1024 * 1024
 """What is uploaded past the frames: the parts of a message as JSON, or a file that one names."""
 UPLOAD_FIELDS_MAX: Final = 100_000
 """The fields of all parts in an upload: each takes some 200 bytes of memory, and 8 MiB would hold a million."""
+BLOBS_MAX: Final = 16
+"""Uploads that one request names in parts: keeping each takes some calls to the store."""
 UPLOAD_URL_S: Final = 15 * 60
 """How long an upload may be begun after it was asked for."""
 BODY_INLINE_BYTES_MAX: Final = 300_000

@@ -110,6 +110,16 @@ def growing_field(part: JsonObject) -> str:
     return _GROWING.get(kind(part), "text")
 
 
+def blobs(ops: Iterable[Op]) -> Iterator[JsonObject]:
+    """The parts among the ops that name an upload, and fields that give a part the name of one."""
+    for op in ops:
+        match op:
+            case BeginPart(_, part) if kind(part) == "blob":
+                yield part
+            case SetFields(_, fields) if "ref" in fields:
+                yield fields
+
+
 class Assembly:
     """A message in the making: parts and metadata, changed by ops in order.
 

@@ -30,6 +30,11 @@ def upload(key: ConversationKey, digest: str) -> str:
     return f"{UPLOADS_PREFIX}{encode_name(key.tenant)}/{key.conversation}/{digest}"
 
 
+def blob(key: ConversationKey, digest: str) -> str:
+    """Where an upload lies for good that a message names: ``<tenant>/<conversation>/blobs/<sha256>``."""
+    return f"{encode_name(key.tenant)}/{key.conversation}/blobs/{digest}"
+
+
 def upload_headers(upload: Upload, media_type: str | None) -> dict[str, str]:
     """What a client's PUT must say of its content, for S3 to hold it to it."""
     headers = {

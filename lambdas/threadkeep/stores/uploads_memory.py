@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from urllib.parse import quote, unquote
 
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.model import ConversationKey
@@ -30,7 +31,7 @@ class UploadsMemory:
         """See `UploadStore`."""
         self._check_available()
         return PresignedPut(
-            _SCHEME + object_keys.upload(key, upload.sha256), object_keys.upload_headers(upload, media_type)
+            _SCHEME + quote(object_keys.upload(key, upload.sha256)), object_keys.upload_headers(upload, media_type)
         )
 
     def put(self, url: str, headers: dict[str, str], content: bytes) -> bool:
@@ -38,7 +39,7 @@ class UploadsMemory:
         digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
         taken = (headers["content-length"], headers["x-amz-checksum-sha256"]) == (str(len(content)), digest)
         if taken:
-            self.objects[url.removeprefix(_SCHEME)] = content
+            self.objects[unquote(url.removeprefix(_SCHEME))] = content
         return taken
 
     def read(self, key: ConversationKey, upload: Upload) -> bytes | None:
@@ -46,6 +47,16 @@ class UploadsMemory:
         self._check_available()
         content = self.objects.get(object_keys.upload(key, upload.sha256))
         return None if content is None else content[: upload.size_bytes + 1]
+
+    def keep(self, key: ConversationKey, upload: Upload) -> bool:
+        """See `UploadStore`."""
+        self._check_available()
+        source, kept = object_keys.upload(key, upload.sha256), object_keys.blob(key, upload.sha256)
+        content = self.objects.get(kept, self.objects.get(source))
+        if content is None or len(content) != upload.size_bytes:
+            return False
+        self.objects[kept] = content
+        return True
 
     def _check_available(self) -> None:
         if self.unavailable:

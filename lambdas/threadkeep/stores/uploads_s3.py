@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
@@ -14,6 +14,9 @@ from threadkeep.stores.aws_faults import code_of, warm_unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+_NOT_THERE: Final = frozenset({"404", "NoSuchKey"})
+"""An answer to HEAD has no body, so that its status stands for the code."""
 
 
 class UploadsS3:
@@ -57,3 +60,22 @@ class UploadsS3:
             return None
         with found["Body"] as body:
             return body.read(upload.size_bytes + 1)
+
+    @warm_unavailable()
+    def keep(self, key: ConversationKey, upload: Upload) -> bool:
+        """See `UploadStore`. Copied within S3, with its checksum; what was kept before is not copied again."""
+        kept, source = object_keys.blob(key, upload.sha256), object_keys.upload(key, upload.sha256)
+        if self._size_bytes(kept) == upload.size_bytes:
+            return True
+        if self._size_bytes(source) != upload.size_bytes:
+            return False
+        self._client.copy_object(Bucket=self._bucket, Key=kept, CopySource={"Bucket": self._bucket, "Key": source})
+        return True
+
+    def _size_bytes(self, object_key: str) -> int | None:
+        try:
+            return self._client.head_object(Bucket=self._bucket, Key=object_key)["ContentLength"]
+        except ClientError as error:
+            if code_of(error) not in _NOT_THERE:
+                raise
+            return None

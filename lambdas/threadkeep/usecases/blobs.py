@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
+from msgspec import Raw
 
 from threadkeep.domain import times
-from threadkeep.domain.bounds import JSON_DEPTH_MAX, UPLOAD_BYTES_MAX, UPLOAD_FIELDS_MAX, UPLOAD_URL_S
+from threadkeep.domain.bounds import BLOBS_MAX, JSON_DEPTH_MAX, UPLOAD_BYTES_MAX, UPLOAD_FIELDS_MAX, UPLOAD_URL_S
 from threadkeep.domain.commands import CreateBlob, PartList, Ref
 from threadkeep.domain.errors import Refused, conflict
 from threadkeep.domain.json_text import clean, is_utf8, measure
-from threadkeep.domain.json_values import JsonObject
+from threadkeep.domain.json_values import JsonObject, encode, read_text
 from threadkeep.domain.model import Caller, ConversationKey
-from threadkeep.domain.ops import Parts
+from threadkeep.domain.ops import Parts, kind
 from threadkeep.domain.uploads import Upload
 from threadkeep.usecases.checks import check_parts
 from threadkeep.usecases.services import Reply, Services, authorize
@@ -41,13 +43,44 @@ def create(services: Services, caller: Caller, command: CreateBlob) -> Reply:
 
 
 def read_parts(services: Services, key: ConversationKey, said: list[JsonObject] | Ref) -> Parts:
-    """A message's parts as the request has them, or as they lie in the upload that it names.
+    """A message's parts as the request has them, or as they lie in the upload that it names; what they name is kept.
 
     Raises:
         Refused: ``conflict`` with ``upload_missing`` or ``upload_damaged``; ``bad_request`` or ``too_large`` for what
             would be refused in a frame as well.
     """
-    return tuple(_uploaded(services, key, said) if isinstance(said, Ref) else said)
+    parts = tuple(_uploaded(services, key, said) if isinstance(said, Ref) else said)
+    keep_named(services, key, (part for part in parts if kind(part) == "blob"))
+    return parts
+
+
+def keep_named(services: Services, key: ConversationKey, blobs: Iterable[JsonObject]) -> None:
+    """Let the uploads that these parts name stay for good; a ``ref`` that is none of ours is the client's own affair.
+
+    Raises:
+        Refused: ``conflict`` with ``upload_missing``; ``bad_request`` where ``bytes`` or ``sha256`` are not the
+            upload's; ``too_large`` for more than `BLOBS_MAX`.
+    """
+    named = {upload: None for blob in blobs if (upload := _named_by(blob)) is not None}
+    if len(named) > BLOBS_MAX:
+        raise Refused("too_large", f"One request names at most {BLOBS_MAX} uploads in its parts.")
+    for upload in named:
+        if not services.uploads.keep(key, upload):
+            raise _missing()
+
+
+def _named_by(blob: JsonObject) -> Upload | None:
+    upload = Upload.from_ref(read_text(blob.get("ref")) or "")
+    if upload is None:
+        return None
+    right = {"bytes": Raw(encode(upload.size_bytes)), "sha256": Raw(encode(upload.sha256))}
+    if any(bytes(blob.get(name, value)) != bytes(value) for name, value in right.items()):
+        raise Refused("bad_request", "A blob part's `bytes` and `sha256` are those of the upload that its `ref` names.")
+    return upload
+
+
+def _missing() -> Refused:
+    return conflict("upload_missing", "Nothing lies under that `ref`, or no longer: upload it, then ask again.")
 
 
 def _uploaded(services: Services, key: ConversationKey, said: Ref) -> list[JsonObject]:
@@ -56,7 +89,7 @@ def _uploaded(services: Services, key: ConversationKey, said: Ref) -> list[JsonO
         raise Refused("bad_request", "`ref` must be one that `blob.create` gave.")
     content = services.uploads.read(key, upload)
     if content is None:
-        raise conflict("upload_missing", "Nothing lies under that `ref`, or no longer: upload it, then ask again.")
+        raise _missing()
     if not upload.is_of(content):
         raise conflict("upload_damaged", "What was uploaded is not what was spoken of: upload it again.")
     parts = _decode(clean(content))

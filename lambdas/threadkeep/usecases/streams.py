@@ -11,7 +11,7 @@ from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
-from threadkeep.usecases.blobs import read_parts
+from threadkeep.usecases.blobs import keep_named, read_parts
 from threadkeep.usecases.checks import check_end, check_metadata, check_parts, mint_or_check
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.settling import Finished, closed, finish, finish_due, settled_message, store
@@ -70,8 +70,9 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
 
 def append(services: Services, caller: Caller, command: AppendStream) -> Reply:
     """Add ops at the end; one step in the hot tier, whatever the answer's length."""
-    data = _read_ops(command.ops)
+    said, data = _read_ops(command.ops)
     key = ConversationKey(caller.tenant, command.conversation)
+    keep_named(services, key, ops.blobs(said))
     verdict = services.hot.append(
         key, command.stream, principal=caller.user, epoch=command.epoch, offset=command.offset, ops=data
     )
@@ -114,7 +115,8 @@ def close(services: Services, caller: Caller, command: CloseStream) -> Reply:
     raise _refusal(services, key, command.stream, verdict)
 
 
-def _read_ops(data: Raw) -> bytes:
+def _read_ops(data: Raw) -> tuple[list[ops.Op], bytes]:
+    """The ops, and the one form of them by which appends are compared."""
     try:
         decoded = ops.decode(data)
     except msgspec.DecodeError as error:
@@ -122,7 +124,7 @@ def _read_ops(data: Raw) -> bytes:
     canonical = encode(decoded)
     if len(canonical) > OPS_BYTES_MAX:
         raise Refused("too_large", f"The ops of one append take at most {OPS_BYTES_MAX} bytes; send them in several.")
-    return canonical
+    return decoded, canonical
 
 
 def _is_settled(services: Services, key: ConversationKey, parent: str | None, newest: str | None) -> bool:

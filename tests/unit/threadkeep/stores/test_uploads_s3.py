@@ -71,12 +71,16 @@ def test_the_url_is_of_the_bucket_in_its_region(monkeypatch: pytest.MonkeyPatch,
     )
 
 
-def test_an_s3_that_has_no_time_is_unavailable_and_one_that_refuses_is_a_fault(bucket: S3Client) -> None:
+@pytest.mark.parametrize("operation", ["get_object", "head_object"])
+def test_an_s3_that_has_no_time_is_unavailable_and_one_that_refuses_is_a_fault(
+    bucket: S3Client, operation: str
+) -> None:
     uploads = UploadsS3(bucket, BUCKET)
+    ask = uploads.read if operation == "get_object" else uploads.keep
     with Stubber(bucket) as stub:
-        stub.add_client_error("get_object", "SlowDown", http_status_code=503)
-        stub.add_client_error("get_object", "AccessDenied", http_status_code=403)
+        stub.add_client_error(operation, "SlowDown", http_status_code=503)
+        stub.add_client_error(operation, "AccessDenied", http_status_code=403)
         with pytest.raises(WarmUnavailable):
-            uploads.read(KEY, UPLOAD)
+            ask(KEY, UPLOAD)
         with pytest.raises(ClientError, match="AccessDenied"):
-            uploads.read(KEY, UPLOAD)
+            ask(KEY, UPLOAD)

@@ -412,3 +412,107 @@ def test_a_body_says_the_same_as_the_log_it_stands_for(answer: Answer) -> None:
     answer.house.lose_hot()
     said = body_of(answer, rb'[{"text": "caf\u00e9", "type": "text"}]')
     assert answer.close(opened, 1, **said)["message"] == message
+
+
+# --- parts that name uploads ----------------------------------------------------------------------------------
+
+PIXELS = bytes(range(256)) * 12_000
+
+
+def blob_part(ref: str, content: bytes = PIXELS) -> dict[str, Any]:
+    return {"type": "blob", "media_type": "image/png", **spoken_of(content), "ref": ref}
+
+
+def expire_uploads(house: House) -> None:
+    """As the bucket's rule does, days later."""
+    for object_key in [name for name in house.uploads.objects if name.startswith("!uploads/")]:
+        del house.uploads.objects[object_key]
+
+
+def kept(house: House) -> list[bytes]:
+    expire_uploads(house)
+    return list(house.uploads.objects.values())
+
+
+def test_a_file_of_3_mb_is_named_by_a_part_and_stays(house: House, conversation: str) -> None:
+    part = blob_part(place(house, conversation, PIXELS)["ref"])
+    message = send(house, conversation, [text_part("look"), part])["message"]
+    assert message["parts"] == [text_part("look"), part]
+    assert kept(house) == [PIXELS]
+    assert send(house, conversation, [part])["message"]["parts"] == [part], "what is kept may be named again"
+
+
+def test_what_no_message_names_does_not_stay(house: House, conversation: str) -> None:
+    place(house, conversation, PIXELS)
+    send(house, conversation, upload(house, conversation, as_json([text_part("x" * 30_000)])))
+    assert kept(house) == []
+
+
+def test_a_part_in_an_upload_may_name_another(house: House, conversation: str) -> None:
+    parts = [text_part("x" * 30_000), blob_part(place(house, conversation, PIXELS)["ref"])]
+    message = send(house, conversation, upload(house, conversation, as_json(parts)))["message"]
+    assert read(house, message) == parts
+    assert kept(house) == [PIXELS]
+
+
+@pytest.mark.parametrize("put", [False, True])
+def test_a_file_that_is_not_there_or_elsewhere_is_missing_and_nothing_is_stored(
+    house: House,
+    conversation: str,
+    put: bool,  # noqa: FBT001 -- a parameter
+) -> None:
+    elsewhere = house.conversation() if put else conversation
+    part = blob_part(place(house, elsewhere, PIXELS, put=put)["ref"])
+    refused = send(house, conversation, [part])
+    assert (refused["code"], refused["reason"]) == ("conflict", "upload_missing")
+    assert house.ok(PHONE, "message.list", conversation=conversation, leaf="all")["messages"] == []
+
+
+@pytest.mark.parametrize("lie", [{"bytes": 1}, {"sha256": "0" * 64}, {"bytes": "3072000"}, {"sha256": None}], ids=str)
+def test_a_part_that_says_other_than_its_ref_is_a_bad_request(house: House, conversation: str, lie: Frame) -> None:
+    part = blob_part(place(house, conversation, PIXELS)["ref"]) | lie
+    assert send(house, conversation, [part])["code"] == "bad_request"
+
+
+@pytest.mark.parametrize("part", [{"type": "blob", "ref": "https://example.com/x.png"}, {"type": "blob"}, {"ref": 1}])
+def test_a_ref_that_is_none_of_ours_is_the_clients_own(house: House, conversation: str, part: Frame) -> None:
+    assert send(house, conversation, [part])["message"]["parts"] == [part]
+
+
+def test_16_files_may_be_named_at_once_and_no_more(house: House, conversation: str) -> None:
+    contents = [bytes([number]) for number in range(17)]
+    parts = [blob_part(place(house, conversation, content)["ref"], content) for content in contents]
+    assert send(house, conversation, parts)["code"] == "too_large"
+    assert send(house, conversation, [*parts[:16], parts[0]])["message"]["parts"] == [*parts[:16], parts[0]]
+
+
+def test_an_answer_names_files_as_it_is_written_and_is_told_at_once_if_one_is_missing(answer: Answer) -> None:
+    house = answer.house
+    opened = answer.open()
+    there, missing = (
+        blob_part(place(house, answer.conversation, content, by=WORKER, put=put)["ref"], content)
+        for content, put in ((PIXELS, True), (b"nowhere", False))
+    )
+    where = {"conversation": answer.conversation, **answer.place(opened, 0)}
+    refused = house.say(WORKER, "stream.append", ops=[["part", 0, missing]], **where)
+    assert (refused["code"], refused["reason"]) == ("conflict", "upload_missing")
+    late = [["part", 0, {"type": "blob"}], ["set", 0, {"ref": missing["ref"]}]]
+    assert house.say(WORKER, "stream.append", ops=late, **where)["reason"] == "upload_missing"
+    house.ok(WORKER, "stream.append", ops=[["part", 0, there]], **where)
+    assert answer.close(opened, 1)["message"]["parts"] == [there]
+    assert kept(house) == [PIXELS]
+
+
+def test_an_append_without_files_asks_no_store(answer: Answer) -> None:
+    answer.house.uploads.unavailable = True
+    opened = answer.written("text", "more")
+    assert answer.close(opened, 2)["message"]["parts"] == [text_part("textmore")]
+
+
+def test_a_body_keeps_the_files_that_it_names(answer: Answer) -> None:
+    opened = answer.written("begun")
+    answer.house.lose_hot()
+    part = blob_part(place(answer.house, answer.conversation, PIXELS, by=WORKER)["ref"])
+    said: Frame = {"body": [part], "parent": answer.question, "role": "assistant"}
+    assert answer.close(opened, 1, **said)["message"]["parts"] == [part]
+    assert kept(answer.house) == [PIXELS]
