@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.hot import ANN, COMPLETE, ROOT, Lab, Talk
+from tests.support.hot import ANN, COMPLETE, ROOT, Lab, Talk, new_id
 from threadkeep.domain.bounds import (
     LEASE_MS,
     OPS_BYTES_MAX,
@@ -15,6 +15,7 @@ from threadkeep.domain.bounds import (
     STREAM_BYTES_MAX,
     STREAM_MS_MAX,
 )
+from threadkeep.domain.leaf import Claimed
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.streams import (
     BEAT,
@@ -26,6 +27,7 @@ from threadkeep.domain.streams import (
     Closed,
     Duplicate,
     Gap,
+    Limits,
     Opened,
     Resumed,
     Seal,
@@ -334,3 +336,36 @@ def test_a_log_that_begins_anew_has_all_its_room_and_a_kept_one_what_is_left(tal
     assert talk.open(held=epoch) != Opened(epoch, 0)  # fenced
     anew = talk.opened(writer=BOB, held=taken)
     assert talk.append(anew, 0, b"1", principal="bob") == Accepted(1)
+
+
+# --- limits of one's own --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (Limits(lease_ms=0), DEAD),
+        (Limits(silent_ms=0), SILENT),
+        (Limits(stream_ms_max=0), TOO_LONG),
+        (Limits(seal_old_ms=0), COMPLETE),
+    ],
+)
+def test_every_time_can_be_set(lab: Lab, limits: Limits, expected: Seal) -> None:
+    talk = Talk(lab.limited(limits))
+    if expected == COMPLETE:
+        talk.closed(b"[1]")
+    else:
+        talk.written(b"[1]")
+    sealed = talk.expire()
+    assert isinstance(sealed, Sealed)
+    assert (sealed.seal, sealed.log) == (expected, (b"[1]",))
+
+
+def test_size_and_the_time_of_a_claim_can_be_set(lab: Lab) -> None:
+    talk = Talk(lab.limited(Limits(stream_bytes_max=4, claim_void_ms=0)))
+    assert talk.claim(new_id(), None, confirmed=None) == Claimed()
+    assert talk.claim(new_id(), None, confirmed=None) == Claimed()
+    epoch = talk.opened()
+    assert talk.append(epoch, 0, b"[12]") == Accepted(1)
+    assert talk.append(epoch, 1, b"") == Accepted(2)
+    assert talk.append(epoch, 2, b"1") == TooLarge()

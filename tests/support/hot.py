@@ -197,6 +197,10 @@ class Lab:
         self._clock = ShiftedClock()
         self.hot = self._memory = HotMemory(self._clock, region=REGION)
 
+    def limited(self, limits: Limits) -> HotStore:
+        """A hot tier with other limits."""
+        return HotMemory(self._clock, region=REGION, limits=limits)
+
     def pass_ms(self, talk: Talk, ms: int) -> None:  # noqa: ARG002 -- Valkey's clock cannot be set
         """Let so much time pass for a conversation, its stream and its entry in the index; viewers' leases apart."""
         self._clock.ms += ms
@@ -224,6 +228,9 @@ class ValkeyLab(Lab):
         self._client = client_of(address, is_cluster=is_cluster)
         self._server: Any = Valkey(host=address.host, port=address.port)  # the library types it for async use too
         self.hot = hot_valkey(self._client)
+
+    def limited(self, limits: Limits) -> HotStore:
+        return hot_valkey(self._client, limits)
 
     def pass_ms(self, talk: Talk, ms: int) -> None:
         keys = HotKeys(talk.key)

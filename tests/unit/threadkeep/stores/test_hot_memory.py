@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.hot import COMPLETE, REGION, ROOT, SetClock, Talk
-from threadkeep.domain.bounds import LEASE_MS, SETTLED_STATE_MS
-from threadkeep.domain.streams import Closed, Opened, Sealed, Unknown
+from tests.support.hot import COMPLETE, REGION, ROOT, SetClock, Talk, new_id
+from threadkeep.domain.bounds import CLAIM_VOID_MS, LEAF_MS, LEASE_MS, SEAL_OLD_MS, SETTLED_STATE_MS
+from threadkeep.domain.leaf import Claimed, LeafUnknown
+from threadkeep.domain.streams import DEAD, Alive, Closed, Opened, Sealed, StaleLeaf, Unknown
 from threadkeep.stores.hot_memory import HotMemory
 
 
@@ -56,3 +57,48 @@ def test_every_sign_of_life_renews_the_streams_lease(clock: SetClock, talk: Talk
         sign()
         stream = talk.hot._conversations[talk.key].streams[talk.stream]
         assert stream.lease_ms == clock.ms + LEASE_MS
+
+
+def test_a_stop_before_the_opening_waits_and_then_goes(clock: SetClock, talk: Talk) -> None:
+    talk.stop(COMPLETE)
+    clock.ms += SETTLED_STATE_MS - 1
+    assert talk.open() == Closed(COMPLETE)
+    clock.ms += 1
+    assert isinstance(talk.open(), Opened)
+
+
+def test_a_stop_that_is_repeated_begins_its_wait_anew(clock: SetClock, talk: Talk) -> None:
+    talk.stop(COMPLETE)
+    clock.ms += SETTLED_STATE_MS - 1
+    talk.stop(COMPLETE)
+    clock.ms += SETTLED_STATE_MS - 1
+    assert talk.open() == Closed(COMPLETE)
+
+
+def test_a_leaf_is_forgotten_after_its_time(clock: SetClock, talk: Talk) -> None:
+    message = talk.kept()
+    clock.ms += LEAF_MS - 1
+    assert talk.claim(new_id(), None) == StaleLeaf(message)
+    clock.ms += 1
+    assert talk.claim(new_id(), None) == LeafUnknown()
+
+
+def test_a_claim_is_void_at_its_moment(clock: SetClock, talk: Talk) -> None:
+    root, lost = talk.kept(), new_id()
+    talk.claim(lost, root)
+    clock.ms += CLAIM_VOID_MS - 1
+    assert talk.claim(new_id(), root, confirmed=root) == StaleLeaf(lost)
+    clock.ms += 1
+    assert talk.claim(new_id(), root, confirmed=root) == Claimed()
+
+
+def test_a_streams_time_runs_out_at_its_moment(clock: SetClock, talk: Talk) -> None:
+    epoch = talk.opened()
+    talk.append(epoch, 0, b"[1]")
+    clock.ms += LEASE_MS - 1
+    assert talk.expire() == Alive(clock.ms + 1)
+    clock.ms += 1
+    assert talk.expire() == Sealed(epoch=epoch, seal=DEAD, facts=ROOT, log=(b"[1]",))
+    assert talk.expire() == Alive(clock.ms + SEAL_OLD_MS)
+    clock.ms += SEAL_OLD_MS
+    assert talk.expire() == Sealed(epoch=epoch, seal=DEAD, facts=ROOT, log=(b"[1]",))
