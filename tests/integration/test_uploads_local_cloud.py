@@ -10,6 +10,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from local.deploy import aws_session
 from tests.support.services import DeployedCloud
 from threadkeep_client import Client, ConflictError, NotFoundError, Part, TooLargeError, new_id, text_of
 from threadkeep_client.frames import to_json
@@ -139,6 +140,32 @@ async def test_the_same_upload_named_twice_is_one_message(client: Client, conver
     first = await send(client, conversation, ref, message=identifier)
     assert await send(client, conversation, ref, message=identifier) == first
     assert len(await client.history(conversation, leaf="all")) == 1
+
+
+async def test_a_file_that_a_part_names_is_kept(local_cloud: DeployedCloud, client: Client, conversation: str) -> None:
+    pixels = bytes(range(256)) * 12_000
+    ref = await client.upload(conversation, pixels, media_type="image/png")
+    digest = hashlib.sha256(pixels).hexdigest()
+    part: Part = {"type": "blob", "media_type": "image/png", "bytes": len(pixels), "sha256": digest, "ref": ref}
+    question = await client.create_message(conversation, [part], parent=None)
+    async with client.produce(conversation, parent=question["id"]) as answer:
+        await answer.begin(part)
+    assert [message["parts"] for message in await client.history(conversation)] == [[part], [part]]
+    bucket = aws_session().client("s3", endpoint_url=local_cloud.state.endpoint)
+    kept = bucket.get_object(Bucket=local_cloud.state.bucket, Key=f"acme/{conversation}/blobs/{digest}")
+    assert (kept["Body"].read(), kept["ContentType"]) == (pixels, "image/png")
+
+
+async def test_a_file_that_is_not_there_is_missing_also_while_an_answer_is_written(
+    client: Client, conversation: str
+) -> None:
+    ref = (await ask(client, conversation, b"never put"))["ref"]
+    with pytest.raises(ConflictError, match="upload_missing"):
+        await client.create_message(conversation, [{"type": "blob", "ref": ref}], parent=None)
+    answer = await client.produce(conversation, parent=None).open()
+    await answer.begin({"type": "blob", "ref": ref})
+    with pytest.raises(ConflictError, match="upload_missing"):
+        await answer.close()
 
 
 async def test_more_than_8_mib_are_refused_in_words(client: Client, conversation: str) -> None:
