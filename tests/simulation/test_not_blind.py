@@ -1,0 +1,94 @@
+"""Faults planted into the service: a simulator that does not see them within so many seeds is blind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from tests.simulation.world import World
+from threadkeep.domain import streams
+from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.leaf import Claimed
+from threadkeep.domain.model import Message
+from threadkeep.stores import hot_memory
+from threadkeep.usecases import messages, settling
+
+SEEDS: Final = 400
+
+
+def same_epoch_for_two_runs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(hot_memory, "next_epoch", lambda **_: 1)
+    patch.setattr(streams, "next_epoch", lambda **_: 1)
+
+
+def duplicates_by_position_alone(patch: pytest.MonkeyPatch) -> None:
+    judge = streams.judge_append
+
+    def blind(stream: Any, **asked: Any) -> Any:
+        verdict = judge(stream, **asked)
+        return streams.Duplicate(asked["offset"] + 1) if isinstance(verdict, streams.Diverged) else verdict
+
+    patch.setattr(hot_memory, "judge_append", blind)
+    # two runs under one epoch: only then can something else stand at an offset
+    same_epoch_for_two_runs(patch)
+
+
+def nothing_is_fenced(patch: pytest.MonkeyPatch) -> None:
+    def unfenced(judge: Callable[..., Any]) -> Callable[..., Any]:
+        def judging(stream: Any, *, epoch: int, **asked: Any) -> Any:
+            known = stream.epoch if stream is not None and epoch < stream.epoch else epoch
+            return judge(stream, epoch=known, **asked)
+
+        return judging
+
+    patch.setattr(hot_memory, "judge_append", unfenced(streams.judge_append))
+    patch.setattr(hot_memory, "judge_close", unfenced(streams.judge_close))
+
+
+def a_send_is_acknowledged_before_the_write(patch: pytest.MonkeyPatch) -> None:
+    put = messages._put
+
+    def careless(services: Any, key: Any, message: Message) -> Any:
+        try:
+            return put(services, key, message)
+        except WarmUnavailable:
+            return None
+
+    patch.setattr(messages, "_put", careless)
+
+
+def a_stream_settles_before_its_message_is_stored(patch: pytest.MonkeyPatch) -> None:
+    store = settling.store
+
+    def careless(services: Any, key: Any, stored: Any) -> Any:
+        services.hot.settle(key, stored.message.id)
+        return store(services, key, stored)
+
+    patch.setattr(settling, "store", careless)
+
+
+def the_leaf_is_nobodys(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(hot_memory, "judge_claim", lambda *_, **__: Claimed())
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        same_epoch_for_two_runs,
+        duplicates_by_position_alone,
+        nothing_is_fenced,
+        a_send_is_acknowledged_before_the_write,
+        a_stream_settles_before_its_message_is_stored,
+        the_leaf_is_nobodys,
+    ],
+)
+def test_a_planted_fault_is_seen(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    for seed in range(SEEDS):
+        try:
+            World(seed).live()
+        except AssertionError:
+            return
+    pytest.fail(f"{SEEDS} seeds, and nobody saw it")
