@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -95,7 +96,7 @@ class Cloud:
             for group in reversed(self._table.groups):
                 self._table.stop(group, grace_s=_STOP_GRACE_S)
             (self.folder / _KEY_FILE).unlink(missing_ok=True)
-            shutil.rmtree(self._work, ignore_errors=True)
+            _remove(self._work)
 
     def __enter__(self) -> CloudState:
         return self.start()
@@ -167,6 +168,19 @@ def only_one(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _remove(folder: Path) -> None:
+    """Delete a cloud's working folder.
+
+    The emulator leaves a copy of the bundle for every worker, thousands of files in all: side by side they go faster
+    than one by one, many times so on a busy disk.
+    """
+    copies = [path for path in (folder / "emulator" / "tmp").glob("*") if path.is_dir()]
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(shutil.rmtree, copies))
+    if folder.exists():
+        shutil.rmtree(folder)
 
 
 def _build_bundle() -> None:
