@@ -6,7 +6,7 @@ UV := $(BIN)/uv
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test up down check format synth pins clean
+.PHONY: help setup demo test faults up down check format synth pins clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -41,18 +41,23 @@ format: setup ## Format and fix what can be fixed
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-check: setup ## The gate before a commit: format, lint, types, import contract, unit tests
+check: static ## The gate before a commit: format, lint, types, import contract, unit tests
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup tests/unit
+
+static: setup ## The part of it that runs nothing: format, lint, types, import contract
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@cd lambdas && PYTHONPATH=.:.. ../$(BIN)/lint-imports --config ../pyproject.toml
-	@$(BIN)/python -m pytest -q tests/unit
 
 synth: setup ## The `aws` templates for two regions, through cfn-lint and cdk-nag
 	@$(BIN)/python -m stacks.synth
 
-test: check ## Everything that CI runs
-	@$(BIN)/python -m pytest
+test: static ## Everything that CI runs; what starts a local cloud stays on one of the two workers
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+
+faults: setup ## Break the code in small ways, each in a copy, and see that the tests notice
+	@$(BIN)/python -m tests.faults
 
 pins: setup ## Resolve requirements/*.in again
 	$(UV) pip compile -q --no-header --no-emit-index-url --python-version 3.11 requirements/dev.in -o requirements/dev.txt

@@ -12,4 +12,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "local_cloud" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.local_cloud)
+        # Those that start clouds of their own stay there too: two deployments at once leave neither a core.
+        if "local_cloud" in getattr(item, "fixturenames", ()) or "e2e" in item.path.parts:
             item.add_marker(pytest.mark.xdist_group("local_cloud"))

@@ -9,6 +9,9 @@ import pytest
 
 from tests.simulation.world import World
 
+# The counts are of all of them together, so one worker lives through them all.
+pytestmark = pytest.mark.xdist_group("simulation")
+
 SEEDS: Final = 2_000
 CHUNK: Final = 100
 KEPT: Final = [
