@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.house import LAPTOP, PHONE, WORKER, Answer, Frame, House, text_part
 from threadkeep.domain import ops
-from threadkeep.domain.bounds import OPS_BYTES_MAX, PIECE_BYTES_MAX
+from threadkeep.domain.bounds import LEASE_MS, OPS_BYTES_MAX, PIECE_BYTES_MAX, SEAL_OLD_MS
 from threadkeep.domain.json_values import encode
 
 
@@ -54,6 +54,29 @@ def test_every_offset_is_a_place_to_resume(answer: Answer) -> None:
         assert (page["at"], page["ops"], page["offset"]) == (at, [["text", 0, rest]], 3)
     page = answer.resumed(opened["epoch"], 3)
     assert (page["at"], page["ops"], page["offset"], page["more"]) == (3, [], 3, False)
+
+
+def test_a_seal_left_behind_is_finished_by_whoever_reads_it(answer: Answer) -> None:
+    """The close that sealed it died before the put, and nobody repeats it."""
+    house = answer.house
+    opened = answer.written("a")
+    house.warm.unavailable = True
+    assert answer.close(opened, 1)["code"] == "unavailable"
+    house.warm.unavailable = False
+    house.clock.ms += SEAL_OLD_MS - 1
+    assert answer.resumed()["state"] == "live", "whoever sealed it may be about to put it"
+    house.clock.ms += 1
+    page = answer.resumed()
+    assert (page["state"], page["message"]["status"]) == ("settled", "complete")
+    assert page["message"]["parts"] == [text_part("a")]
+
+
+def test_a_dead_stream_is_ended_by_whoever_reads_it(answer: Answer) -> None:
+    answer.written("a")
+    answer.house.clock.ms += LEASE_MS
+    page = answer.resumed()
+    assert (page["state"], page["message"]["status"]) == ("settled", "interrupted")
+    assert page["message"]["parts"] == [text_part("a")]
 
 
 def test_a_place_of_another_epoch_or_beyond_the_end_starts_anew(answer: Answer) -> None:

@@ -230,6 +230,22 @@ def test_a_viewer_who_is_gone_is_forgotten(answer: Answer) -> None:
     assert [frame["type"] for frame in answer.house.frames(LAPTOP)] == ["stream.opened"]
 
 
+def test_a_viewer_whom_a_frame_did_not_reach_gets_nothing_more_until_it_resumes(answer: Answer) -> None:
+    house = answer.house
+    house.ok(LAPTOP, "conversation.subscribe", conversation=answer.conversation)
+    opened = answer.open()
+    house.push.unserved.add(LAPTOP.connection)
+    answer.append(opened, 0, "a")
+    house.push.unserved.clear()
+    answer.append(opened, 1, "b")
+    assert [frame["type"] for frame in house.frames(LAPTOP)] == ["stream.opened"]
+    place = {"stream": answer.stream, "epoch": opened["epoch"], "offset": 0}
+    page = house.ok(LAPTOP, "stream.resume", conversation=answer.conversation, **place)
+    assert (page["ops"], page["offset"]) == ([["text", 0, "ab"]], 2)
+    answer.append(opened, 2, "c")
+    assert house.frames(LAPTOP)[-1]["at"] == page["offset"]
+
+
 # --- close by body --------------------------------------------------------------------------------------------
 
 
