@@ -154,6 +154,20 @@ def test_those_who_watch_are_told_of_it_in_a_frame(house: House, conversation: s
     assert (frame["type"], frame["message"]) == ("message.created", sent)
 
 
+@pytest.mark.parametrize("size", [24_500, 24_600, 31_900, 32_100, 127_900, 128_100])
+def test_around_the_gateways_bounds_no_frame_is_over_ours_and_no_character_is_cut(house: House, size: int) -> None:
+    """`House` holds every reply and every event to our bound in bytes; characters would count to a third of it."""
+    answer = Answer(house)
+    house.ok(LAPTOP, "conversation.subscribe", conversation=answer.conversation)
+    text = "\u754c" * (size // 3)
+    sent = send(house, answer.conversation, upload(house, answer.conversation, as_json([text_part(text)])))["message"]
+    opened = answer.written(*ops.cut_text(text, 16_000), fork=True)
+    settled = answer.close(opened, len(list(ops.cut_text(text, 16_000))))["message"]
+    assert [read(house, message) for message in (sent, settled)] == [[text_part(text)]] * 2
+    created = [frame["message"] for frame in house.frames(LAPTOP) if frame["type"] == "message.created"]
+    assert created == [sent, settled]
+
+
 def test_a_small_message_may_be_uploaded_too(house: House, conversation: str) -> None:
     parts = [text_part("hello")]
     assert send(house, conversation, upload(house, conversation, as_json(parts)))["message"]["parts"] == parts
