@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from threadkeep.domain import ids, times
@@ -30,6 +30,8 @@ def test_a_name_is_percent_encoded(name: str, encoded: str) -> None:
 
 
 @given(names, names, names, names)
+@example("a", "b#c", "a#b", "c")
+@example("a", "b%23c", "a", "b#c")
 @settings(deadline=None)
 def test_different_owners_have_different_keys(tenant: str, user: str, tenant_2: str, user_2: str) -> None:
     same_key = table_keys.owner(tenant, user) == table_keys.owner(tenant_2, user_2)
