@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -51,7 +51,10 @@ def test_pieces_of_one_text_are_joined_within_a_batch() -> None:
     assert batches(outbox) == [b'[["part",0,{"type":"text","text":""}],["text",0,"abc"]]']
 
 
-@given(st.text(alphabet=st.characters(), max_size=40), st.lists(st.integers(0, 90), max_size=8))
+@settings(deadline=None)
+@given(
+    st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40), st.lists(st.integers(0, 90), max_size=8)
+)
 def test_text_cut_between_surrogate_halves_comes_out_whole(text: str, cuts: list[int]) -> None:
     data = text.encode("utf-16-le")
     units = [data[at : at + 2].decode("utf-16-le", "surrogatepass") for at in range(0, len(data), 2)]

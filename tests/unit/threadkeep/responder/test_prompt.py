@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -271,6 +271,7 @@ MESSAGES = st.lists(
 ).map(lambda drafts: [said(role, *parts) for role, parts in drafts])
 
 
+@settings(deadline=None)
 @given(MESSAGES)
 def test_no_history_makes_a_prompt_that_a_provider_refuses(messages: list[Message]) -> None:
     prompt = prompt_from(messages)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadkeep.responder.sse import EVENT_BYTES_MAX, EventReader, EventTooLarge
@@ -33,6 +33,7 @@ def test_bytes_may_come_one_by_one() -> None:
     assert read(*(bytes([byte]) for byte in STREAM)) == EVENTS
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))
 def test_the_cuts_make_no_difference(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(STREAM)]
