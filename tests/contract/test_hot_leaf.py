@@ -238,6 +238,25 @@ def test_a_claim_that_the_table_has_is_never_void(lab: Lab, talk: Talk) -> None:
     assert talk.claim(new_id(), message) == Claimed()
 
 
+def test_what_the_table_was_seen_to_hold_is_never_overdue(lab: Lab, talk: Talk) -> None:
+    """By a confirmation or by a fill, and claimed again by a retry: nobody has to ask the table again for it."""
+    root, message = talk.kept(), new_id()
+    talk.claim(message, root)
+    assert talk.claim(new_id(), root, confirmed=message) == StaleLeaf(message)
+    lab.pass_ms(talk, CLAIM_VOID_MS)
+    assert talk.claim(new_id(), root) == StaleLeaf(message)
+    assert talk.claim(message, root) == Claimed()
+    lab.pass_ms(talk, CLAIM_VOID_MS)
+    assert talk.claim(new_id(), root) == StaleLeaf(message)
+
+
+def test_whether_a_parent_behind_the_leaf_is_there_is_for_the_caller_to_know(talk: Talk) -> None:
+    root, first = talk.kept(), new_id()
+    talk.claim(first, root)
+    talk.kept(parent=root)
+    assert talk.claim(new_id(), first, fork=True) == Claimed()
+
+
 def test_a_retry_begins_its_time_anew(lab: Lab, talk: Talk) -> None:
     root, message = talk.kept(), new_id()
     talk.claim(message, root)
