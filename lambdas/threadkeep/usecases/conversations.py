@@ -87,7 +87,7 @@ def subscribe(services: Services, caller: Caller, command: Subscribe) -> Reply:
     return {
         "conversation": _with_activity(services, caller, conversation),
         "leaf": tip.leaf,
-        "live": list(tip.live),
+        "live": [msgspec.structs.replace(stream, is_due=False) for stream in tip.live],
         "lease_ms": lease_ms,
     }
 

@@ -50,14 +50,17 @@ def _look_at(services: Services, due: streams.Due) -> Swept:
     if isinstance(verdict, streams.Alive):
         services.hot.refile(due, verdict.until_ms)
         return Swept(looked_at=1)
+    # From now, not from when it was due: after a long pause entries that cannot be ended would stay the oldest, and
+    # keep all others from being looked at.
+    later_ms = max(due.at_ms, services.clock.now_ms()) + LEASE_MS
     try:
         finish(services, due.key, due.stream, verdict)
     except Exception as error:  # noqa: BLE001 -- one stream that cannot be ended now keeps no other waiting
         telemetry.note_fault("A stream cannot be ended; its seal and its entry stay", error)
-        services.hot.refile(due, due.at_ms + LEASE_MS)
+        services.hot.refile(due, later_ms)
         return Swept(looked_at=1, failed=1)
     # Not removed yet: a failover may bring the stream back from before its end. A later pass finds it gone.
-    services.hot.refile(due, due.at_ms + LEASE_MS)
+    services.hot.refile(due, later_ms)
     return Swept(looked_at=1, ended=1)
 
 
