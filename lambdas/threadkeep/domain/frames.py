@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Raw
@@ -26,6 +26,12 @@ def fit(message: Message, bytes_max: int = MESSAGE_BYTES_MAX) -> Raw:
 def fit_page(messages: Iterable[Message]) -> list[Raw]:
     """As many of the messages, from the first, as one frame takes; at least one."""
     return _fill(fit(message) for message in messages)
+
+
+def fit_together(messages: Sequence[Message]) -> list[Raw]:
+    """All of the messages, each with its parts where its share of a frame takes them; as many as the frame takes."""
+    share = MESSAGE_BYTES_MAX // max(1, len(messages))
+    return _fill(fit(message, share) for message in messages)
 
 
 def fit_conversations(conversations: Iterable[Conversation]) -> list[Raw]:

@@ -6,6 +6,7 @@ A client's object is a ``dict[str, Raw]``: its names are read, its values are no
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +16,8 @@ JsonObject = dict[str, Raw]
 
 _OBJECT: Final = msgspec.json.Decoder(JsonObject)
 _TEXT: Final = msgspec.json.Decoder(str)
+_QUOTED: Final = re.compile(r"\A(Invalid (?:enum )?value) '.*'(?= - at `|\Z)", re.DOTALL)
+"""How msgspec's errors begin that quote a string as it was sent, whatever its length (msgspec 0.23)."""
 
 
 def encode(value: Any) -> bytes:
@@ -36,6 +39,11 @@ def read_text(value: Raw | None) -> str | None:
     if value is None or bytes(value)[:1] != b'"':
         return None
     return _TEXT.decode(value)
+
+
+def complaint(error: msgspec.DecodeError) -> str:
+    """What is wrong with a text, and in which field; nothing of what stands there."""
+    return _QUOTED.sub(r"\1", str(error))
 
 
 def same(one: Any, other: Any) -> bool:

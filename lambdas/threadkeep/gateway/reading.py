@@ -13,7 +13,7 @@ from threadkeep.domain.bounds import FRAME_BYTES_MAX, JSON_DEPTH_MAX, NAME_CHARS
 from threadkeep.domain.commands import COMMANDS, Command
 from threadkeep.domain.errors import Refused
 from threadkeep.domain.json_text import clean, measure
-from threadkeep.domain.json_values import read_text
+from threadkeep.domain.json_values import complaint, read_text
 
 _COMMAND: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(reduce(or_, COMMANDS))
 _ENVELOPE: Final = msgspec.json.Decoder(dict[str, Raw])
@@ -46,7 +46,7 @@ def read_command(frame: bytes) -> Command:
     try:
         command: Command = _COMMAND.decode(frame)
     except msgspec.ValidationError as error:
-        raise Refused("bad_request", str(error)) from error
+        raise Refused("bad_request", complaint(error)) from error
     except msgspec.DecodeError as error:
         raise Refused("bad_request", "The frame must be a JSON object in UTF-8.") from error
     if len(frame) > FRAME_BYTES_MAX:

@@ -13,7 +13,7 @@ from threadkeep.domain.bounds import BLOBS_MAX, JSON_DEPTH_MAX, UPLOAD_BYTES_MAX
 from threadkeep.domain.commands import CreateBlob, PartList, Ref
 from threadkeep.domain.errors import Refused, conflict
 from threadkeep.domain.json_text import clean, is_utf8, measure
-from threadkeep.domain.json_values import JsonObject, encode, read_text
+from threadkeep.domain.json_values import JsonObject, complaint, encode, read_text
 from threadkeep.domain.model import Caller, ConversationKey
 from threadkeep.domain.ops import Parts, kind
 from threadkeep.domain.uploads import Upload
@@ -111,6 +111,6 @@ def _decode(text: bytes) -> list[JsonObject]:
     try:
         return _PARTS.decode(text)
     except msgspec.ValidationError as error:
-        raise Refused("bad_request", f"uploaded parts: {error}") from error
+        raise Refused("bad_request", f"uploaded parts: {complaint(error)}") from error
     except msgspec.DecodeError as error:
         raise Refused("bad_request", "An upload of parts must be a JSON list in UTF-8.") from error

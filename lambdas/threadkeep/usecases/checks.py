@@ -17,9 +17,12 @@ def mint_or_check(given: str | None, now_ms: int, *, parent: str | None = None) 
     """The client's id, or a new one where it gave none; a message's sorts after its parent.
 
     Raises:
-        Refused: ``bad_request`` if its time lies too far ahead, or it does not sort after the parent.
+        Refused: ``bad_request`` if its time lies too far ahead, or the parent's does, or it does not sort after the
+            parent.
     """
     if given is None:
+        if parent is not None and ids.is_ahead(parent, now_ms):
+            raise Refused("bad_request", "The parent's time lies ahead of the server's clock: no message goes by it.")
         return ids.mint(now_ms, after=parent)
     if ids.is_ahead(given, now_ms):
         raise Refused("bad_request", "The id's time lies ahead of the server's clock; ask `ping` and mint a new one.")

@@ -17,8 +17,7 @@ def cancel(services: Services, caller: Caller, command: CancelStream) -> Reply:
     key = authorize(services, caller, command.conversation)
     live = [stream.stream for stream in services.hot.live(key)] if command.stream is None else [command.stream]
     stopped = [message for stream in live if (message := _stop(services, key, stream)) is not None]
-    room = frames.MESSAGE_BYTES_MAX // max(1, len(stopped))
-    return {"messages": [frames.fit(message, room) for message in stopped]}
+    return {"messages": frames.fit_together(stopped)}
 
 
 def _stop(services: Services, key: ConversationKey, stream: str) -> Message | None:

@@ -9,7 +9,7 @@ from threadkeep.domain import frames, ops, streams
 from threadkeep.domain.bounds import OPS_BYTES_MAX
 from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
-from threadkeep.domain.json_values import encode
+from threadkeep.domain.json_values import complaint, encode
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
 from threadkeep.usecases.blobs import keep_named, read_parts
 from threadkeep.usecases.checks import check_end, check_metadata, check_parts, mint_or_check
@@ -120,7 +120,7 @@ def _read_ops(data: Raw) -> tuple[list[ops.Op], bytes]:
     try:
         decoded = ops.decode(data)
     except msgspec.DecodeError as error:
-        raise Refused("bad_request", f"`ops`: {error}") from error
+        raise Refused("bad_request", f"`ops`: {complaint(error)}") from error
     canonical = encode(decoded)
     if len(canonical) > OPS_BYTES_MAX:
         raise Refused("too_large", f"The ops of one append take at most {OPS_BYTES_MAX} bytes; send them in several.")

@@ -22,6 +22,7 @@ from tests.support.house import (
     message_event,
     text_part,
 )
+from threadkeep.domain import ids
 from threadkeep.schema import ROUTES
 
 CANARY_TITLE: Final = "canary-of-a-title"
@@ -56,6 +57,27 @@ def test_whatever_comes_on_whatever_route_has_one_error_for_a_reply(house: House
     assert (reply["type"], reply["code"], reply["retryable"]) == ("error", "bad_request", False)
     assert "ref" not in reply
     assert house.push.frames == []
+
+
+LONG: Final = "' - at `$.role` \1" * 1_000
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "place"),
+    [
+        (LONG, {}, "$.action"),
+        ("message.create", {"parent": None, "role": LONG, "parts": []}, "$.role"),
+        ("stream.append", {"stream": ids.mint(0), "epoch": 1, "offset": 0, "ops": [[LONG, 0, "a"]]}, "$[0][0]"),
+    ],
+)
+def test_an_error_names_the_field_and_says_nothing_of_what_stood_there(
+    house: House, action: str, fields: dict[str, Any], place: str
+) -> None:
+    request = {"action": action, "ref": "r", "conversation": house.conversation(), **fields}
+    reply = house.post(WORKER, json.dumps(request), route=action if action in BULKHEADS else "$default")
+    assert (reply["code"], reply["ref"]) == ("bad_request", "r")
+    assert reply["message"].endswith(f" - at `{place}`")
+    assert "\1" not in reply["message"]
 
 
 def test_a_reply_carries_the_ref_of_its_request_and_none_where_there_was_none(house: House) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.conversations import ROUNDTRIP_VALUES
-from tests.support.house import LAPTOP, PHONE, WORKER, Device, Frame, House, text_part
+from tests.support.house import LAPTOP, PHONE, START_MS, WORKER, Device, Frame, House, text_part
 from threadkeep.domain import ids
 from threadkeep.domain.bounds import ID_AHEAD_MS_MAX, METADATA_BYTES_MAX
 
@@ -85,6 +85,18 @@ def test_a_message_without_an_id_is_given_one_after_its_parents(house: House, co
     second = create(house, conversation, first, message=None)["message"]["id"]
     assert second > first
     assert ids.is_id(second)
+
+
+@pytest.mark.parametrize("ahead_ms", [ID_AHEAD_MS_MAX + 1_000, 300_000_000_000_000 - START_MS, 2**48 - 1 - START_MS])
+@pytest.mark.parametrize("fork", [False, True])
+def test_none_follows_a_parent_from_further_ahead_than_any_may_be(
+    house: House,
+    conversation: str,
+    ahead_ms: int,
+    fork: bool,  # noqa: FBT001 -- a case
+) -> None:
+    parent = ids.mint(house.clock.ms + ahead_ms)
+    assert create(house, conversation, parent, message=None, fork=fork)["code"] == "bad_request"
 
 
 @pytest.mark.parametrize("role", ["system", "assistant", "tool", "user"])

@@ -160,6 +160,7 @@ def test_an_id_ahead_of_the_clock_or_not_after_its_parents_is_refused(talk: Answ
     ahead = ids.mint(talk.house.clock.ms + ID_AHEAD_MS_MAX + 1)
     assert talk.open(message=ahead)["code"] == "bad_request"
     assert talk.open(message=talk.question)["code"] == "bad_request"
+    assert talk.open(message=None, parent="ffffffff-ffff-7fff-bfff-ffffffffffff")["code"] == "bad_request"
 
 
 def test_metadata_is_bounded(talk: Answer) -> None:
