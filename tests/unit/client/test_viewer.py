@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from tests.unit.client.fake_server import FakeServer, What
 from tests.unit.client.fake_service import Json
-from threadkeep_client import Client, Producer, Update, Viewer, ViewerSettings, text_of
+from threadkeep_client import Client, Producer, Update, Viewer, ViewerSettings, new_id, text_of
 from threadkeep_client.errors import ConnectionEndedError, NotFoundError, ThreadkeepError
 
 PIECES = ["The Nile, ", "says one; ", "the Amazon, ", "says another. ", "🏞️ ", "あ", "."]
@@ -349,6 +349,26 @@ async def test_another_epoch_drops_what_was_held(server: FakeServer, client: Cli
         await watch.until(is_settled(watch))
     assert watch.kinds[:3] == ["opened", "delta", "restarted"]
     assert watch.streamed() == watch.settled() == TEXT
+
+
+async def test_nothing_of_the_former_log_stays(client: Client, server: FakeServer, conversation: str) -> None:
+    """Whoever begins anew need not say the same again, nor in as many parts."""
+    stream = new_id()
+    opening: Json = {"message": stream, "parent": None, "role": "assistant", "producer": "p1"}
+
+    async def begin(*ops: list[object], **held: int) -> int:
+        place = await client.connection.request("stream.open", conversation=conversation, **opening, **held)
+        fields: Json = {"conversation": conversation, "stream": stream, "epoch": place["epoch"], "offset": 0}
+        await client.connection.request("stream.append", **fields, ops=ops)
+        epoch: int = place["epoch"]
+        return epoch
+
+    async with Watch(server, conversation) as watch:
+        epoch = await begin(["text", 0, "old"], ["text", 1, "older"])
+        await watch.until(lambda: watch.streamed() == "oldolder")
+        await begin(["text", 0, "new"], epoch=epoch)
+        await watch.until(lambda: watch.streamed() == "new")
+    assert watch.texts[-1] == "new"
 
 
 async def test_an_epoch_that_is_over_is_ignored(server: FakeServer, client: Client, conversation: str) -> None:
