@@ -29,7 +29,7 @@ from threadkeep_client.wire import text_of
 PIECES: Final = 40
 SIZES: Final = (600, 8_000, 28_000, 60_000, 240_000)
 """Of the answers, in bytes: two that fit a frame as a close's body, three that do not."""
-BACK_AFTER_S: Final = 0.3
+BACK_AFTER_S: Final = 0.1
 PRODUCER: Final = ProducerSettings(window=Window(early_s=0.004, late_s=0.01), patience_s=0.3, outage_s=20.0)
 
 
@@ -57,6 +57,11 @@ class Kill:
         return f"{self.number}-piece-{self.before}-of-{self.size_bytes}-bytes-{how}-{back}"
 
     @property
+    def is_outlived(self) -> bool:
+        """Whether the answer goes on after the return; else both come to their end at about the same time."""
+        return self.comes_back and self.before < PIECES // 2
+
+    @property
     def pieces(self) -> list[str]:
         """What is said: no piece like another, letters of one to four bytes."""
         each = self.size_bytes // PIECES
@@ -80,6 +85,7 @@ def test_the_points_are_spread_over_short_and_long_answers() -> None:
     assert len({kill.before for kill in KILLS}) == 20
     assert (KILLS[0].before, KILLS[-1].before) == (0, PIECES)
     assert sum(kill.comes_back for kill in KILLS) == 10
+    assert sum(kill.is_outlived for kill in KILLS) == 5
     assert {(kill.size_bytes, kill.comes_back) for kill in KILLS} == {(size, back) for size in SIZES for back in (0, 1)}
     for kill in KILLS:
         assert 0.75 < len("".join(kill.pieces).encode()) / kill.size_bytes < 1.1
@@ -134,12 +140,12 @@ async def test_the_answer_is_complete_in_the_table(scene: Scene, kill: Kill) -> 
         question = (await asker.create_message(conversation, "Why?", parent=None))["id"]
         answer = worker.produce(conversation, parent=question, settings=PRODUCER)
         async with asker.watch(conversation, stream=answer.id) as viewer:
-            shown = asyncio.create_task(follow(viewer, said))
-            async with answer:
-                first_epoch = answer.epoch
-                returning = await say(answer, kill, scene.valkey)
-            assert await shown == said
-        await returning
+            async with asyncio.TaskGroup() as tasks:
+                shown = tasks.create_task(follow(viewer, said))
+                async with answer:
+                    first_epoch = answer.epoch
+                    await say(answer, kill, scene.valkey, tasks)
+            assert shown.result() == said
     stored = deployment.services.warm.read_message(ConversationKey("acme", conversation), answer.id)
     assert stored is not None
     assert stored.message.status == "complete"
@@ -149,31 +155,33 @@ async def test_the_answer_is_complete_in_the_table(scene: Scene, kill: Kill) -> 
     assert stored.epoch == answer.epoch
     # Else nothing was endured: the absence was met, or the emptiness after it.
     assert scene.away or answer.epoch > first_epoch
+    if kill.is_outlived:
+        assert answer.epoch > first_epoch
     if not kill.comes_back:
         assert answer.epoch == first_epoch
         assert bool(scene.uploads.objects) == (len(said.encode()) > FRAME_BYTES_MAX)
 
 
-async def say(answer: Producer, kill: Kill, valkey: KillableValkey) -> asyncio.Task[None]:
-    """Say all of it, and have Valkey killed at its point; what brings it back, or leaves it dead."""
+async def say(answer: Producer, kill: Kill, valkey: KillableValkey, tasks: asyncio.TaskGroup) -> None:
+    """Say all of it, and have Valkey killed at its point, and perhaps come back."""
     returning: asyncio.Task[None] | None = None
     for number, piece in enumerate([*kill.pieces, ""]):
         if number == kill.before:
             if not kill.in_flight:
                 await answer.flush()
             await asyncio.to_thread(valkey.kill)
-            returning = asyncio.create_task(come_back(valkey, kill))
+            returning = tasks.create_task(come_back(valkey)) if kill.comes_back else None
+        if number == PIECES - 1 and kill.is_outlived and returning is not None:
+            await returning
+            await answer.flush()
         await answer.text(piece)
         await asyncio.sleep(0.002)
-    assert returning is not None
-    return returning
 
 
-async def come_back(valkey: KillableValkey, kill: Kill) -> None:
-    """Start it again, empty, if it does come back."""
-    if kill.comes_back:
-        await asyncio.sleep(BACK_AFTER_S)
-        await asyncio.to_thread(valkey.start)
+async def come_back(valkey: KillableValkey) -> None:
+    """Start it again, empty, after a moment."""
+    await asyncio.sleep(BACK_AFTER_S)
+    await asyncio.to_thread(valkey.start)
 
 
 async def follow(viewer: Viewer, said: str) -> str:
