@@ -62,7 +62,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._answer()
         except OSError:
             self.told.note_left()
-            self.close_connection = True
+        self.close_connection = True  # a client that keeps it would keep this thread
 
     def _answer(self) -> None:
         self.send_response(self.told.status)
@@ -75,9 +75,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(step), step))
             else:
                 self._wait(step)
-        if self.told.is_cut:
-            self.close_connection = True
-        else:
+        if not self.told.is_cut:
             self.wfile.write(b"0\r\n\r\n")
 
     def _wait(self, seconds: float) -> None:
