@@ -1,8 +1,8 @@
 """Frames: JSON in UTF-8 without needless escapes, at most 24 KiB.
 
-Numbers keep their kind: integers stay integers of any size (up to 4,300 digits, Python's own bound for reading one),
-numbers with a point or an exponent are doubles. What doubles cannot hold is rounded as IEEE 754 says: `0.1000…0001`
-reads as `0.1`, `1e400` as infinity, which `encode` refuses, since JSON has no word for it.
+Numbers keep their kind: integers stay integers of any size up to 4,300 digits, Python's own bound for reading one;
+longer ones, and numbers with a point or an exponent, are doubles. What doubles cannot hold is rounded as IEEE 754 says:
+`0.1000…0001` reads as `0.1`, `1e400` as infinity, which `encode` refuses, since JSON has no word for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def from_json(text: str | bytes) -> Any:
         ValueError: It is no JSON, or nested too deeply to read.
     """
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_int=_integer, parse_constant=_no_number)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -82,6 +82,14 @@ def decode(text: str | bytes) -> dict[str, Any] | None:
     if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
         return None
     return frame
+
+
+def _integer(digits: str) -> int | float:
+    """One number of somebody else's must not make the whole frame unreadable."""
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 def _no_number(name: str) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -32,7 +31,6 @@ class Assembly:
     def __init__(self) -> None:
         self._parts: dict[int, Part] = {}
         self._grown: dict[int, list[str]] = {}
-        self._values: dict[tuple[int, str], list[str]] = {}
         self._json: dict[tuple[int, str], list[str]] = {}
         self.metadata: JsonObject = {}
 
@@ -52,14 +50,9 @@ class Assembly:
                     self._grown.setdefault(index, []).append(text)
                 case ["set", int(index), dict(fields)]:
                     self._join(index)
-                    self._parts[index] = self._parts.get(index, {}) | fields
+                    self._parts.setdefault(index, {}).update(fields)
                 case ["meta", dict(fields)]:
                     self.metadata |= fields
-                case ["json", int(index), str(name), str(text), bool(last)]:
-                    self._values.setdefault((index, name), []).append(text)
-                    if last:
-                        value = json.loads("".join(self._values.pop((index, name))))
-                        self._parts[index] = self._parts.get(index, {}) | {name: value}
                 case ["json", int(index), str(name), str(text), bool(last)]:
                     self._grow_json(index, name, text, last=last)
 
@@ -82,7 +75,7 @@ class Assembly:
         if last:
             del self._json[index, name]
             self._join(index)
-            self._parts[index] = self._parts.get(index, {}) | {name: from_json("".join(pieces))}
+            self._parts.setdefault(index, {})[name] = from_json("".join(pieces))
 
     def _join(self, index: int) -> None:
         grown = self._grown.pop(index, None)

@@ -124,14 +124,15 @@ class Assembly:
     """A message in the making: parts and metadata, changed by ops in order.
 
     Folding never fails: ops are judged one by one when they are accepted, what they add up to is taken as it comes,
-    since a stream must always be able to settle.
+    since a stream must always be able to settle; and in time that grows with the ops alone, so its dictionaries are
+    its own and changed in place.
     """
 
     def __init__(self, metadata: JsonObject | None = None) -> None:
         self._parts: dict[int, JsonObject] = {}
         self._grown: dict[int, list[str]] = {}
         self._texts: dict[tuple[int, str], list[str]] = {}
-        self.metadata: JsonObject = dict(metadata or {})
+        self._metadata: JsonObject = dict(metadata or {})
 
     def apply(self, ops: Iterable[PieceOp]) -> None:
         """Take further ops."""
@@ -146,26 +147,31 @@ class Assembly:
                     self._grown.setdefault(index, []).append(text)
                 case SetFields(index, fields):
                     self._write_grown(index)
-                    self._parts[index] = self._parts.get(index, {}) | fields
+                    self._parts.setdefault(index, {}).update(fields)
                 case SetMeta(fields):
-                    self.metadata = self.metadata | fields
+                    self._metadata.update(fields)
                 case GrowJson(index, name, text, last):
                     self._texts.setdefault((index, name), []).append(text)
                     if last:
                         value = Raw("".join(self._texts.pop((index, name))).encode())
-                        self._parts[index] = self._parts.get(index, {}) | {name: value}
+                        self._parts.setdefault(index, {})[name] = value
+
+    @property
+    def metadata(self) -> JsonObject:
+        """The metadata as it stands."""
+        return dict(self._metadata)
 
     def parts(self) -> Parts:
         """The parts as they stand, in order of their index."""
         for index in list(self._grown):
             self._write_grown(index)
-        return tuple(self._parts[index] for index in sorted(self._parts))
+        return tuple(dict(self._parts[index]) for index in sorted(self._parts))
 
     def _write_grown(self, index: int) -> None:
         grown = self._grown.pop(index, None)
         if grown is None:
             return
-        part = dict(self._parts[index])  # the old one may have been given out by `parts`
+        part = self._parts[index]
         field = growing_field(part)
         value = part.get(field)
         # A field that should grow but holds another kind of value keeps it, as the text of its JSON.
@@ -173,7 +179,6 @@ class Assembly:
         if begun is None and value is not None:
             begun = bytes(value).decode()
         part[field] = Raw(encode((begun or "") + "".join(grown)))
-        self._parts[index] = part
 
 
 def settled(parts: Parts) -> Parts:

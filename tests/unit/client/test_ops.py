@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from typing import Any
 
 import msgspec
@@ -126,9 +127,17 @@ def test_the_pieces_of_a_settled_message_add_up_to_it(described: list[tuple[dict
     assert repr(assembly.parts) == repr([json.loads(to_json(part)) for part in parts])
 
 
-def test_pieces_of_json_that_add_up_to_none_are_an_error() -> None:
-    with pytest.raises(ValueError, match="Expecting"):
-        fold([["part", 0, {"type": "x"}], ["json", 0, "n", "[1,", False], ["json", 0, "n", "}", True]])
+@pytest.mark.parametrize("last", ["}", "NaN]"])
+def test_pieces_of_json_that_add_up_to_none_are_an_error(last: str) -> None:
+    with pytest.raises(ValueError, match=r"Expecting|no JSON"):
+        fold([["part", 0, {"type": "x"}], ["json", 0, "n", "[1,", False], ["json", 0, "n", last, True]])
+
+
+def test_a_part_of_very_many_fields_is_folded_in_no_time() -> None:
+    begun_s = time.process_time()
+    [part] = fold([["set", 0, {f"f{number}": number}] for number in range(50_000)])
+    assert len(part) == 50_000
+    assert time.process_time() - begun_s < 5
 
 
 def test_ops_of_a_later_version_change_nothing() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 import pytest
 from msgspec import Raw
@@ -207,6 +209,16 @@ def test_a_call_and_a_result_that_name_no_call_are_no_pair() -> None:
 )
 def test_cuts_fall_between_characters_and_count_json_bytes(text: str, bytes_max: int, cuts: list[str]) -> None:
     assert list(ops.cut_text(text, bytes_max)) == cuts
+
+
+@pytest.mark.parametrize("op", ['["set",0,{"f%d":0}]', '["meta",{"f%d":0}]'])
+def test_very_many_fields_are_folded_in_no_time(op: str) -> None:
+    begun_s = time.process_time()
+    assembly = Assembly()
+    assembly.apply(ops.decode(f"[{','.join(op % number for number in range(50_000))}]".encode()))
+    fields = {**assembly.metadata, **dict(*assembly.parts())}
+    assert len(fields) == 50_000
+    assert time.process_time() - begun_s < 5
 
 
 def test_a_small_part_is_one_op_and_no_parts_are_one_empty_piece() -> None:
