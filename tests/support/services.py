@@ -15,6 +15,7 @@ from local.keys import SigningKey
 from local.progress import Steps
 from local.state import Address, CloudState
 from local.valkey import running_valkey
+from tests.support.leftovers import keys_left_for_ever
 
 
 class DeployedCloud(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +50,11 @@ def valkey_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address
 
 @pytest.fixture(scope="session")
 def local_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCloud]:
-    """The app, deployed into a local cloud of this test run's own (about 20 s)."""
+    """The app, deployed into a local cloud of this test run's own (about 20 s).
+
+    When all tests are through, no key may be left in its Valkey that should not be.
+    """
     folder = tmp_path_factory.mktemp("cloud")
     with interruptible(), Cloud(folder, Steps(Console(quiet=True))) as state:
         yield DeployedCloud(state=state, folder=folder)
+        assert keys_left_for_ever(state.valkey) == []
