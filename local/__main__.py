@@ -2,118 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
 
-from rich.console import Console
-
-from local import demo
-from local.cloud import FOLDER, Cloud, only_one
-from local.errors import LocalCloudError
 from local.interrupts import Interrupted, interruptible
-from local.progress import Steps
-from local.state import CloudState
-
-_COMMANDS: Final = {
-    "up": "keep a local cloud running",
-    "down": "stop it",
-    "demo": "send real conversations through one, compare, stop it",
-    "status": "tell whether one runs",
-}
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Run one command.
+def main() -> int:
+    """Load and run the commands; both may be interrupted.
 
     Returns:
-        The exit code: 0, 1 after a failure (one line of it on stderr), 128 + the signal's number when interrupted.
+        The exit code, as of `local.commands.main`.
     """
-    parser = argparse.ArgumentParser(prog="python -m local", description=__doc__)
-    parser.add_argument(
-        "--folder", type=Path, default=FOLDER, help="where the cloud keeps its files (default: %(default)s)"
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, description in _COMMANDS.items():
-        commands.add_parser(name, help=description, description=description)
-    options = parser.parse_args(words)
-    steps = Steps(Console())
     try:
         with interruptible():
-            return _run(options.command, options.folder.resolve(), steps)
-    except LocalCloudError as error:
-        print(f"local cloud: {error}", file=sys.stderr)
-        return 1
+            from local.commands import main as run  # noqa: PLC0415 -- takes a second: Ctrl-C is to be heard meanwhile
+
+            return run()
     except Interrupted as signal:
-        print(f"local cloud: interrupted ({signal}); all that was started is stopped", file=sys.stderr)
+        print(f"local cloud: interrupted ({signal}) before anything was started", file=sys.stderr)
         return signal.exit_code
-
-
-def _run(command: str, folder: Path, steps: Steps) -> int:
-    if command == "status":
-        return _status(Cloud(folder, steps))
-    with only_one(folder):
-        cloud = Cloud(folder, steps)
-        if command == "up":
-            return _up(cloud, steps)
-        if command == "down":
-            return _down(cloud, steps)
-        return _demo(cloud, steps)
-
-
-def _up(cloud: Cloud, steps: Steps) -> int:
-    state = cloud.state
-    if state is not None:
-        print("The local cloud is up already (`make down` stops it).")
-    else:
-        _clear(cloud, steps)
-        state = cloud.start()
-    _tell(state)
-    return 0
-
-
-def _down(cloud: Cloud, steps: Steps) -> int:
-    if not cloud.is_left_over:
-        print("No local cloud is up.")
-        return 0
-    with steps.step("Stop"):
-        cloud.stop()
-    return 0
-
-
-def _status(cloud: Cloud) -> int:
-    state = cloud.state
-    if state is not None:
-        _tell(state)
-        return 0
-    print("A local cloud is starting, or is dead: `make down` clears it." if cloud.is_left_over else "None is up.")
-    return 1
-
-
-def _demo(cloud: Cloud, steps: Steps) -> int:
-    state = cloud.state
-    if state is not None:
-        print("The demo goes through the local cloud that is up, and leaves it so (`make down` stops it).")
-        return demo.report(demo.play(cloud, state, steps.console), steps.console)
-    _clear(cloud, steps)
-    with cloud as state:
-        tally = demo.play(cloud, state, steps.console)
-    return demo.report(tally, steps.console)
-
-
-def _clear(cloud: Cloud, steps: Steps) -> None:
-    if cloud.is_left_over:
-        with steps.step("Clear away what is left of a dead local cloud"):
-            cloud.stop()
-
-
-def _tell(state: CloudState) -> None:
-    print(f"URL    {state.url}")
-    print("Token  .venv/bin/threadkeep token")
-    print("Chat   .venv/bin/threadkeep chat")
-    print("Stop   make down")
 
 
 if __name__ == "__main__":
