@@ -369,6 +369,27 @@ def test_history_for_people_and_for_programs(
     assert line_on_stderr(capsys) == "not_found: a sentence (message.list)"
 
 
+@pytest.mark.parametrize(
+    ("action", "command"),
+    [
+        ("message.list", ["history", "mine"]),
+        ("message.list", ["history", "01890a5d-ac96-774b-bcce-b302099a8057", "--leaf", "mine"]),
+        ("conversation.subscribe", ["chat", "mine"]),
+    ],
+)
+def test_an_id_that_is_none_is_named(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], action: str, command: list[str]
+) -> None:
+    served.refuse(action, "bad_request")
+    assert main([*command, "--url", served.url, "--token", "t"]) == 2
+    assert line_on_stderr(capsys) == "mine is no id: `threadkeep history` lists those of conversations"
+
+
+def test_no_conversations(served: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "--url", served.url, "--token", "t"]) == 0
+    assert capsys.readouterr().out == "no conversations yet\n"
+
+
 def test_chat_sends_lines_and_shows_what_is_answered(
     served: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import sys
 import threading
 from typing import Final
 
+from threadkeep_client.cli.errors import naming_wrong_ids
 from threadkeep_client.cli.target import Target
 from threadkeep_client.cli.terminal import printable
 from threadkeep_client.client import Client
@@ -28,9 +29,10 @@ async def chat(target: Target, conversation: str | None, *, echo: bool) -> int:
         worker = await stack.enter_async_context(target.client("produce")) if echo else None
         if conversation is None:
             conversation = (await client.create_conversation(title="From the terminal"))["id"]
-        print(f"conversation {conversation} (end with Ctrl-D)")
-        viewer = await stack.enter_async_context(client.watch(conversation))
+        with naming_wrong_ids(conversation):
+            viewer = await stack.enter_async_context(client.watch(conversation))
         history = await client.history(conversation)
+        print(f"conversation {conversation} (end with Ctrl-D)")
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         talk = Talk(client, worker, viewer)
         for message in history:
@@ -58,6 +60,7 @@ class Talk:
         self._shown: set[str] = set()
         self._live: set[str] = set()
         self._quiet = asyncio.Condition()
+        self._prompted = False
 
     async def write(self) -> None:
         """Send every line of input, when nobody is answering."""
@@ -65,8 +68,9 @@ class Talk:
         while True:
             async with self._quiet:
                 await self._quiet.wait_for(lambda: not self._live)
-            print("you> ", end="", flush=True)
+            self._prompt()
             line = await lines.get()
+            self._prompted = False
             if line is None:
                 print()
                 return
@@ -100,8 +104,17 @@ class Talk:
         """Print what comes."""
         async for update in self._viewer:
             async with self._quiet:
+                news = update.kind in {"opened", "created", "settled", "lost"} and update.id not in self._shown
+                if self._prompted and news and update.id not in self._live:
+                    print()  # below the line that somebody may be typing
                 self._show(update)
+                if self._prompted and news and not self._live:
+                    self._prompt()
                 self._quiet.notify_all()
+
+    def _prompt(self) -> None:
+        print("you> ", end="", flush=True)
+        self._prompted = True
 
     def _show(self, update: Update) -> None:
         match update.kind:

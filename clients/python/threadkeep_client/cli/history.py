@@ -10,6 +10,7 @@ from rich.markdown import Markdown
 from rich.table import Column, Table
 from rich.text import Text
 
+from threadkeep_client.cli.errors import naming_wrong_ids
 from threadkeep_client.cli.target import Target
 from threadkeep_client.cli.terminal import printable
 from threadkeep_client.wire import Message, Part
@@ -17,12 +18,14 @@ from threadkeep_client.wire import Message, Part
 _CONVERSATIONS_MAX: Final = 100
 _SHOWN_CHARS_MAX: Final = 2_000
 _ID_CHARS: Final = 36
+_SECONDS_CHARS: Final = len("2026-01-31T12:00:00")
 
 
 async def show_history(target: Target, conversation: str, *, leaf: str | None, as_json: bool) -> int:
     """Print the messages, oldest first."""
     async with target.client("chat") as client:
-        messages = await client.history(conversation, leaf=leaf)
+        with naming_wrong_ids(conversation, None if leaf == "all" else leaf):
+            messages = await client.history(conversation, leaf=leaf)
     if as_json:
         for message in messages:
             print(json.dumps(message, ensure_ascii=False))
@@ -45,12 +48,23 @@ async def list_conversations(target: Target, *, as_json: bool) -> int:
         for conversation in page.items:
             print(json.dumps(conversation, ensure_ascii=False))
         return 0
+    if not page.items:
+        print("no conversations yet")
+        return 0
     table = Table(
-        Column("conversation", no_wrap=True, min_width=_ID_CHARS), "title", "active", box=None, pad_edge=False
+        Column("conversation", no_wrap=True, min_width=_ID_CHARS),
+        "title",
+        Column("active", no_wrap=True, min_width=_SECONDS_CHARS),
+        box=None,
+        pad_edge=False,
     )
     for conversation in page.items:
         title = printable(conversation.get("title") or "")
-        table.add_row(conversation["id"], Text(title, overflow="ellipsis", no_wrap=True), conversation["active_at"])
+        table.add_row(
+            conversation["id"],
+            Text(title, overflow="ellipsis", no_wrap=True),
+            f"{conversation['active_at'][:_SECONDS_CHARS]}Z",
+        )
     console = Console()
     console.print(table)
     if page.cursor is not None:
