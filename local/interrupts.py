@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
+
+if TYPE_CHECKING:
+    import asyncio
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -62,6 +64,8 @@ def shielded() -> Iterator[None]:
 @contextmanager
 def awaitable() -> Iterator[asyncio.Future[Interrupted]]:
     """Within an event loop: a future that the first of `SIGNALS` sets, in place of an exception at any instruction."""
+    import asyncio  # noqa: PLC0415 -- half of what loading this module would take, before any signal is heard
+
     loop = asyncio.get_running_loop()
     heard: asyncio.Future[Interrupted] = loop.create_future()
 
