@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final
 
@@ -71,14 +72,16 @@ def _run(console: Console, faults: Sequence[Fault]) -> list[Outcome]:
     with (
         tempfile.TemporaryDirectory(prefix="threadkeep-faults-") as scratch,
         Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+        ExitStack() as stack,
     ):
         sound = Path(scratch) / "sound"
         copy_project(ROOT, sound)
         task = progress.add_task("their tests, with nothing broken", total=len(faults))
         check_sound(runner, sound, faults)
-        for outcome in try_all(
+        trials = try_all(
             runner, sound, faults, started=lambda fault: progress.update(task, description=escape(fault.name))
-        ):
+        )
+        for outcome in stack.enter_context(closing(trials)):
             outcomes[outcome.name] = outcome
             progress.advance(task)
             colour = _COLOURS[outcome.verdict]

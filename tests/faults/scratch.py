@@ -70,6 +70,9 @@ class Runner:
                 code: int | None = process.returncode
             except subprocess.TimeoutExpired:
                 told, code = self._end(process, folder), None
+            except BaseException:  # Ctrl-C and its like
+                self._end(process, folder)
+                raise
             finally:
                 self._running.discard(process)
         summary = told.rpartition("short test summary info")[2].splitlines()

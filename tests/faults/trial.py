@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final, Literal
@@ -54,7 +54,7 @@ def check_sound(runner: Runner, sound: Path, faults: Iterable[Fault]) -> None:
 
 def try_all(
     runner: Runner, sound: Path, faults: Sequence[Fault], *, started: Callable[[Fault], None]
-) -> Iterable[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Try each, some at one time; the outcomes as they come."""
 
     def attempt(fault: Fault) -> Outcome:
