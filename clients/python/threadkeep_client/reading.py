@@ -90,6 +90,9 @@ async def read_path(
     """Messages from a leaf (None: the present one; `"all"`: every branch) back to `after`, newest first.
 
     Those that do not fit a frame come without parts: see `with_parts`.
+
+    Raises:
+        WireError: A page was refused; `UnavailableError` where one leads to itself.
     """
     asked: JsonObject = {"conversation": conversation, "limit": page_items, "leaf": leaf, "after": after}
     asked = {name: value for name, value in asked.items() if value is not None}
@@ -97,6 +100,9 @@ async def read_path(
         reply = await connection.request("message.list", **asked)
         for message in reply["messages"]:
             yield message
-        if reply.get("cursor") is None:
+        cursor = reply.get("cursor")
+        if cursor is None:
             return
-        asked["cursor"] = reply["cursor"]
+        if cursor == asked.get("cursor"):
+            raise UnavailableError("a page of messages leads to itself", reason="pages", retryable=True)
+        asked["cursor"] = cursor

@@ -330,5 +330,5 @@ def _settled_leaf(frame: Frame) -> str | None:
     parents = {told["stream"]: told.get("parent") for told in frame.get("live") or ()}
     leaf: str | None = frame.get("leaf")
     while leaf in parents:
-        leaf = parents[leaf]
+        leaf = parents.pop(leaf)  # each once: parents that went round in a circle would be followed for ever
     return leaf

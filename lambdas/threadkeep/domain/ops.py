@@ -110,6 +110,16 @@ def growing_field(part: JsonObject) -> str:
     return _GROWING.get(kind(part), "text")
 
 
+def fields_said(ops: Iterable[Op]) -> list[JsonObject]:
+    """The fields that the ops give to parts: of each op that begins one or merges into one."""
+    said = []
+    for op in ops:
+        match op:
+            case BeginPart(_, fields) | SetFields(_, fields):
+                said.append(fields)
+    return said
+
+
 def blobs(ops: Iterable[Op]) -> Iterator[JsonObject]:
     """The parts among the ops that name an upload, and fields that give a part the name of one."""
     for op in ops:

@@ -124,6 +124,7 @@ def _read_ops(data: Raw) -> tuple[list[ops.Op], bytes]:
     canonical = encode(decoded)
     if len(canonical) > OPS_BYTES_MAX:
         raise Refused("too_large", f"The ops of one append take at most {OPS_BYTES_MAX} bytes; send them in several.")
+    check_parts(ops.fields_said(decoded))
     return decoded, canonical
 
 

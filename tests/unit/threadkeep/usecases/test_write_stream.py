@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.house import LAPTOP, WORKER, Answer, Device, House, text_part
-from threadkeep.domain.bounds import OPS_BYTES_MAX, SETTLED_STATE_MS
+from threadkeep.domain.bounds import FIELD_NAME_BYTES_MAX, OPS_BYTES_MAX, SETTLED_STATE_MS
 
 OTHER_WORKER = Device(connection="other=", user="batch", scope="produce")
 
@@ -134,6 +134,16 @@ def test_ops_are_bounded_in_bytes(answer: Answer) -> None:
     answer.house.ok(LAPTOP, "conversation.subscribe", conversation=answer.conversation)
     assert answer.append(opened, 0, fits)["offset"] == 1
     assert answer.house.frames(LAPTOP)[0]["ops"] == [["text", 0, fits]]
+
+
+@pytest.mark.parametrize("kind", ["part", "set"])
+def test_names_of_fields_are_bounded_as_in_a_body_that_may_have_to_say_them_again(answer: Answer, kind: str) -> None:
+    opened = answer.open()
+    fits = "n" * (FIELD_NAME_BYTES_MAX - 2)
+    said = {"conversation": answer.conversation, **answer.place(opened, 0)}
+    assert answer.house.say(WORKER, "stream.append", ops=[[kind, 0, {fits + "n": 1}]], **said)["code"] == "too_large"
+    assert answer.resumed()["offset"] == 0
+    assert answer.house.ok(WORKER, "stream.append", ops=[[kind, 0, {fits: 1}]], **said)["offset"] == 1
 
 
 # --- close ----------------------------------------------------------------------------------------------------
