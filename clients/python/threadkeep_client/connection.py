@@ -287,6 +287,8 @@ class Connection:
             if reply is not None and not reply.done():
                 reply.set_result(frame)
             return
+        if frame["type"].endswith(".ok"):
+            return  # a reply to nobody: a subscription hands its own replies on, and takes none for an event
         for listener in tuple(self._listeners.get(conversation_of(frame), ())):
             listener.receive(frame)
 

@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from tests.unit.client.fake_server import FakeServer, What
+from threadkeep_client import Client
 from threadkeep_client.backoff import Backoff
 from threadkeep_client.connection import Connection, ConnectionSettings
 from threadkeep_client.errors import (
@@ -347,6 +348,16 @@ async def test_settings_take_other_pauses(server: FakeServer) -> None:
 
 
 # --- events ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_reply_without_a_ref_is_nobodys_and_no_event(server: FakeServer) -> None:
+    async with Client(server.url, "t") as client:
+        await client.create_conversation("c")
+        async with client.watch("c"):
+            # A viewer that has not subscribed yet: whatever looks like the reply to that would begin it.
+            with client.connection.listening("c", client.watch("c")):
+                await server.tell("c", {"type": "conversation.subscribe.ok", "conversation": "c", "live": [{}]})
+                await client.connection.request("ping", deadline_s=5)
 
 
 async def test_events_go_to_the_listeners_of_their_conversation(server: FakeServer) -> None:
