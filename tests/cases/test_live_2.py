@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import random
 import signal
+import sys
 import threading
-import tracemalloc
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import wait
 from itertools import pairwise
@@ -56,12 +58,6 @@ from threadkeep.stores.hot_keys import HotKeys
 from threadkeep.stores.push_gateway import GatewayPush
 from threadkeep.usecases.sweeping import sweep
 from threadkeep_client import Client, Viewer, text_of
-
-
-@pytest.fixture
-def house() -> Iterator[House]:
-    with serving(House()) as served:
-        yield served
 
 
 @pytest.fixture
@@ -307,7 +303,8 @@ class Shown:
         async for update in viewer:
             if update.message is not None:
                 self.settled = text_of(update.message["parts"])
-            elif update.answer is not None:
+                return
+            if update.answer is not None:
                 self.texts.append((asyncio.get_running_loop().time(), update.answer.text))
 
 
@@ -372,22 +369,23 @@ def test_a20_frames_that_nobody_watches_for_leave_no_warning_and_take_no_memory(
         async with FakeServer() as server, Client(server.url, "t") as client:
             await client.create_conversation(CONVERSATION)
             connection = client.connection
-            tracemalloc.start()
-            before, _ = tracemalloc.get_traced_memory()
+            gc.collect()
+            before = sys.getallocatedblocks()
             for number in range(frames):
                 frame = created if number % 2 else delta | {"at": 7 * number, "next": 7 * number + 1}
                 connection._receive(json.dumps(frame))
-            after, _ = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
+            gc.collect()
+            grown = sys.getallocatedblocks() - before
             await client.ping()
-            return after - before
+            return grown
 
-    grown_bytes = virtually(happening())
+    grown = virtually(happening())
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
-    assert grown_bytes < frames, "less than a byte a frame"
+    assert grown < frames / 10, "objects: whatever is kept of a frame takes some"
 
 
-def test_a23_who_resumes_while_the_provider_is_silent_sees_the_text_within_300_ms() -> None:
+@pytest.mark.parametrize("of", ["the conversation", "the answer"])
+def test_a23_who_resumes_while_the_provider_is_silent_sees_the_text_within_300_ms(of: str) -> None:
     """After a resume the screen stayed blank until the next live chunk."""
     shown = Shown()
 
@@ -399,7 +397,7 @@ def test_a23_who_resumes_while_the_provider_is_silent_sees_the_text_within_300_m
                 await answer.flush()
                 await asyncio.sleep(5.0)
                 came_s = asyncio.get_running_loop().time()
-                async with late.watch(CONVERSATION, stream=answer.id) as viewer:
+                async with late.watch(CONVERSATION, stream=answer.id if of == "the answer" else None) as viewer:
                     following = asyncio.create_task(shown.follow(viewer))
                     await asyncio.sleep(15.0)
                     await answer.text(", and the rest")
@@ -523,12 +521,18 @@ class Cancelled(BaseException):
 
 
 def cancel(_signal: int, frame: FrameType | None) -> None:
-    """Cancel what runs; a moment later where it holds the pool's lock, which the library would never give back."""
+    """Cancel what runs; a moment later where the library takes from its pool or gives back.
+
+    There it would keep the lock, or a connection that nobody gets any more: faults of its own, of another kind.
+    """
+    under = set()
     while frame is not None:
-        if "valkey" in frame.f_code.co_filename and frame.f_code.co_name in POOL | {"disconnect"}:
-            signal.setitimer(signal.ITIMER_REAL, 0.0001)
-            return
+        if "valkey" in frame.f_code.co_filename:
+            under.add(frame.f_code.co_name)
         frame = frame.f_back
+    if under & (POOL | {"disconnect"}) or ("execute_command" in under and "call_with_retry" not in under):
+        signal.setitimer(signal.ITIMER_REAL, 0.0001)
+        return
     raise Cancelled
 
 
@@ -555,7 +559,7 @@ def test_a69_of_500_calls_cancelled_anywhere_none_leaves_its_reply_to_another_te
         other, cancelled, foreign = f"{{{new_id()}}}", 0, 0
         while cancelled < 500:
             try:
-                signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.00001, 0.002))
+                signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.00001, 0.0015))
                 client.command("EVAL", SLOW, 1, other)
                 signal.setitimer(signal.ITIMER_REAL, 0)
             except Cancelled:
@@ -563,7 +567,10 @@ def test_a69_of_500_calls_cancelled_anywhere_none_leaves_its_reply_to_another_te
             foreign += talk.resume() != mine
         assert foreign == 0
         assert relay.accepted > 100, "those with a reply outstanding were closed"
-        assert int(server.info("clients")["connected_clients"]) <= before + 2, "and so here"
+        deadline_s = time.monotonic() + 5
+        while int(server.info("clients")["connected_clients"]) > before + 1 and time.monotonic() < deadline_s:
+            time.sleep(0.01)  # the relay closes the other side a moment later
+        assert int(server.info("clients")["connected_clients"]) <= before + 1, "and none is left open"
         client.close()
 
 
