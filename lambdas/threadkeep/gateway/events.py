@@ -38,7 +38,10 @@ def read_caller(event: dict[str, Any]) -> Caller:
 
 def is_principal(value: object) -> bool:
     """Whether it can name a tenant or a user."""
-    return isinstance(value, str) and 0 < len(value.encode()) <= PRINCIPAL_BYTES_MAX
+    try:
+        return isinstance(value, str) and 0 < len(value.encode()) <= PRINCIPAL_BYTES_MAX
+    except UnicodeEncodeError:
+        return False  # half a surrogate, which JSON can say and no key can hold
 
 
 def read_headers(event: dict[str, Any]) -> dict[str, str]:

@@ -74,9 +74,10 @@ def test_a_claim_that_is_missing_or_odd_is_refused(name: str, value: object) -> 
 
 
 @pytest.mark.parametrize("name", ["tenant", "sub"])
-def test_an_empty_name_is_nobody(name: str) -> None:
+@pytest.mark.parametrize("value", ["", "\ud800"])
+def test_an_empty_name_or_one_that_no_key_can_hold_is_nobody(name: str, value: str) -> None:
     with pytest.raises(TokenRefused):
-        authorize(event(Authorization="Bearer good"), CONFIG, Tokens(**{name: ""}))
+        authorize(event(Authorization="Bearer good"), CONFIG, Tokens(**{name: value}))
 
 
 def test_the_query_holds_a_token_only_where_the_setting_says_so() -> None:
