@@ -35,7 +35,7 @@ from tests.unit.threadkeep.responder.scene import Scene
 from threadkeep.domain.bounds import LEASE_MS
 from threadkeep.responder.answers import TextPiece
 from threadkeep.usecases.sweeping import sweep
-from threadkeep_client import Client, Producer, StreamEndedError, Update, text_of
+from threadkeep_client import Client, Outcome, Producer, StreamEndedError, Update, text_of
 
 CHUNKS: Final = [f"[{number}]" for number in range(40)]
 TEXT: Final = "".join(CHUNKS)
@@ -288,6 +288,44 @@ async def test_a06_a_stop_works_after_the_cache_was_restarted(house: House, tmp_
             assert text_of(message["parts"]) == said
             assert said.startswith("".join(CHUNKS[:20])), "what the cache had lost, and what came after"
         hot.close()
+
+
+@in_virtual_time
+async def test_a06_a_stop_in_silence_after_the_restart_keeps_what_the_cache_had_lost(
+    house: House, tmp_path: Path
+) -> None:
+    """As above, with the stop coming before the producer could notice that the cache had forgotten its answer."""
+    with killable_valkey(tmp_path) as valkey:
+        hot = client_of(valkey.address, is_cluster=False)
+        house.replace(hot=hot_valkey(hot))
+        async with HouseServer(house) as server, server.client(PHONE) as asker, server.client(WORKER) as worker:
+            conversation, question = await ask(asker)
+            async with worker.produce(conversation, parent=question) as answer:
+                await say(answer, CHUNKS[:10])
+                valkey.kill()
+                valkey.start()
+                await stop_after(2.0, asker, conversation, answer.id)
+                await asyncio.sleep(10)  # its next beat
+                with pytest.raises(StreamEndedError) as ended:
+                    await answer.text("more")
+            message = stored(house, conversation, answer.id)
+            assert (message["status"], text_of(message["parts"])) == ("stopped", "".join(CHUNKS[:10]))
+            assert ended.value.outcome == Outcome(kind="closed", message=message)  # type: ignore[arg-type] # as JSON
+        hot.close()
+
+
+def test_a06_so_does_a_stop_of_the_responder(house: House) -> None:
+    """As above, of the producer in the service's own process."""
+    scene = Scene(house)
+
+    def stop_it() -> None:
+        scene.lose_hot()
+        house.ok(LAPTOP, "stream.cancel", conversation=scene.conversation, stream=scene.reply)
+
+    assert scene.respond((0.1, TextPiece("so ")), (0.5, TextPiece("far")), (3.25, stop_it)) == "closed"
+    [cancelled_s] = scene.model.stopped_s
+    assert cancelled_s - 3.25 <= 2.0
+    assert (scene.stored.status, scene.text) == ("stopped", "so far")
 
 
 def test_a07_a_stop_works_from_another_process_than_the_producers(house: House, valkey_single: Address) -> None:

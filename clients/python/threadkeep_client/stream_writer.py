@@ -322,8 +322,32 @@ class StreamWriter:
         if self._reopenings > 1:
             pauses = self._settings.reopen.pauses()
             await asyncio.sleep([next(pauses) for _ in range(self._reopenings)][-1])
-        await self._open()
+        try:
+            await self._open()
+        except _Over as over:
+            raise await self._kept(over) from None
         self.outbox.restart()
+
+    async def _kept(self, over: _Over) -> _Over:
+        """How it ended. A stop that met a hot tier that had lost the answer could keep nothing of it: we can.
+
+        Raises:
+            WireError: There is something to keep, and the service is unavailable.
+        """
+        if over.outcome != Outcome(kind="closed"):
+            return over
+        whole: JsonObject = {"status": "stopped"} | self._body()
+        if not (fits_frame(whole) or await self._upload_body(whole)):
+            return over
+        try:
+            reply = await self._send("stream.close", **whole)
+        except ClosedError as error:
+            return _Over.closed(error)
+        except WireError as error:
+            if error.retryable:
+                raise
+            return over  # it is not lost: whoever sealed it keeps it
+        return _Over(Outcome(kind="closed", message=_message(reply.get("message"))))
 
     async def _open(self) -> None:
         """Open, or open again with the epoch held.

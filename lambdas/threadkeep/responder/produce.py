@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw
 from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream
 from threadkeep.domain.errors import Refused, TierUnavailable
 from threadkeep.domain.json_values import encode
-from threadkeep.domain.streams import Facts, Seal
+from threadkeep.domain.streams import STOPPED, Facts, Seal
 from threadkeep.responder.outbox import BEAT, AnswerTooLarge, Outbox
 from threadkeep.responder.timing import Timing
 from threadkeep.responder.transport import Transport
@@ -101,6 +101,7 @@ class Producer:
         self._sent_s = 0.0
         self._must_reopen = False
         self._is_unreachable = False
+        self._is_kept = False
         self._failures = 0
         self._not_before_s = 0.0
 
@@ -133,6 +134,7 @@ class Producer:
             reply = self._transport.send(command)
         except Refused as refused:
             if refused.code == "closed":
+                self._is_kept = bool(refused.detail)
                 return "closed"
             if refused.code == "fenced":
                 return "fenced"
@@ -197,9 +199,21 @@ class Producer:
             if not refused.retryable:
                 raise  # the conversation itself is gone
             return self._heed(refused)
+        if lost == "closed" and not self._is_kept:
+            return self._keep()
         self._must_reopen = False
         self.outbox.restart()
         return lost
+
+    def _keep(self) -> Lost | None:
+        """A stop met a hot tier that had lost the answer, and could keep nothing of it: say what there was."""
+        try:
+            self._transport.send(self._closing(STOPPED, self._body()))
+        except TierUnavailable as error:
+            return self._heed(error)  # and opened again, to the same end
+        except Refused as refused:
+            return self._heed(refused) if refused.retryable else "closed"
+        return "closed"
 
     # --- closing --------------------------------------------------------------------------------------------------
 
@@ -227,7 +241,15 @@ class Producer:
         body = self._body() if self._is_unreachable else None
         if body is None and (self._must_reopen or self.outbox.has_unsent):
             return self.send()
-        command = CloseStream(
+        command = self._closing(seal, body)
+        try:
+            self._transport.send(command)
+        except (Refused, TierUnavailable) as error:
+            return self._heed(error)
+        return "settled"
+
+    def _closing(self, seal: Seal, body: dict[str, Any] | None) -> CloseStream:
+        return CloseStream(
             conversation=self._conversation,
             stream=self._stream,
             epoch=self._epoch,
@@ -239,11 +261,6 @@ class Producer:
             error=UNSET if seal.error is None else seal.error,
             **(body or {}),
         )
-        try:
-            self._transport.send(command)
-        except (Refused, TierUnavailable) as error:
-            return self._heed(error)
-        return "settled"
 
     def _body(self) -> dict[str, Any] | None:
         """The whole answer, as the close says it where the hot tier has lost the stream or cannot be reached."""
