@@ -27,6 +27,8 @@ Id = Annotated[str, Meta(pattern=ID_PATTERN)]
 Title = Annotated[str, Meta(max_length=TITLE_CHARS_MAX)]
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARS_MAX)]
 Count = Annotated[int, Meta(ge=0, lt=2**53)]
+Held = Annotated[int, Meta(ge=0, lt=2**52)]
+"""An epoch that is to be outbid: the next one must still be a `Count`."""
 Limit = Annotated[int, Meta(ge=1, le=PAGE_ITEMS_MAX)]
 PartList = Annotated[list[JsonObject], Meta(max_length=PARTS_MAX)]
 MediaType = Annotated[str, Meta(pattern=r"^[A-Za-z0-9!#$&^_.+-]{1,63}/[A-Za-z0-9!#$&^_.+-]{1,63}\Z")]
@@ -154,7 +156,7 @@ class OpenStream(Command, frozen=True, tag="stream.open"):
     producer: Name
     message: Id | None = None
     takeover: bool = False
-    epoch: Count | None = None
+    epoch: Held | None = None
     fork: bool = False
     model: Name | UnsetType = UNSET
     metadata: JsonObject = {}
