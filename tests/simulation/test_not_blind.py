@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from tests.simulation.world import World
@@ -35,16 +36,14 @@ def duplicates_by_position_alone(patch: pytest.MonkeyPatch) -> None:
     same_epoch_for_two_runs(patch)
 
 
-def nothing_is_fenced(patch: pytest.MonkeyPatch) -> None:
-    def unfenced(judge: Callable[..., Any]) -> Callable[..., Any]:
-        def judging(stream: Any, *, epoch: int, **asked: Any) -> Any:
-            known = stream.epoch if stream is not None and epoch < stream.epoch else epoch
-            return judge(stream, epoch=known, **asked)
+def a_seal_closes_nothing(patch: pytest.MonkeyPatch) -> None:
+    judge = streams.judge_append
 
-        return judging
+    def blind(stream: Any, **asked: Any) -> Any:
+        is_sealed = stream is not None and stream.seal is not None and not stream.settled
+        return judge(msgspec.structs.replace(stream, seal=None) if is_sealed else stream, **asked)
 
-    patch.setattr(hot_memory, "judge_append", unfenced(streams.judge_append))
-    patch.setattr(hot_memory, "judge_close", unfenced(streams.judge_close))
+    patch.setattr(hot_memory, "judge_append", blind)
 
 
 def a_send_is_acknowledged_before_the_write(patch: pytest.MonkeyPatch) -> None:
@@ -78,7 +77,7 @@ def the_leaf_is_nobodys(patch: pytest.MonkeyPatch) -> None:
     [
         same_epoch_for_two_runs,
         duplicates_by_position_alone,
-        nothing_is_fenced,
+        a_seal_closes_nothing,
         a_send_is_acknowledged_before_the_write,
         a_stream_settles_before_its_message_is_stored,
         the_leaf_is_nobodys,

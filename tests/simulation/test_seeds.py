@@ -9,11 +9,8 @@ import pytest
 
 from tests.simulation.world import World
 
-# The counts are of all of them together, so one worker lives through them all.
-pytestmark = pytest.mark.xdist_group("simulation")
-
 SEEDS: Final = 2_000
-CHUNK: Final = 100
+CHUNK: Final = 500
 KEPT: Final = [
     int(line.split()[0])
     for line in (Path(__file__).parent / "kept_seeds.txt").read_text().splitlines()
@@ -32,31 +29,22 @@ def live(seed: int) -> World:
     return world
 
 
-@pytest.fixture(scope="module")
-def counted() -> dict[str, int]:
-    return {"worlds": 0, "cuts": 0, "kills": 0, "losses": 0, "complete": 0}
-
-
 def test_every_kept_seed_holds() -> None:
     for seed in KEPT:
         live(seed)
 
 
 @pytest.mark.parametrize("start", range(0, SEEDS, CHUNK))
-def test_every_history_keeps_every_promise(start: int, counted: dict[str, int]) -> None:
+def test_every_history_keeps_every_promise(start: int) -> None:
+    """Counted too, since worlds in which nothing goes wrong prove nothing: in all 10,000 cuts and 1,000 kills."""
+    cuts = kills = losses = complete = 0
     for seed in range(start, start + CHUNK):
         world = live(seed)
-        counted["worlds"] += 1
-        counted["cuts"] += world.network.cuts
-        counted["kills"] += world.kills
-        counted["losses"] += world.service.losses
-        counted["complete"] += sum(run.outcome == "complete" for a in world.answers.values() for run in a.runs)
-
-
-def test_enough_has_happened(counted: dict[str, int]) -> None:
-    """Counts, not luck: worlds in which nothing went wrong would prove nothing."""
-    assert counted["worlds"] == SEEDS
-    assert counted["cuts"] >= 10_000, counted
-    assert counted["kills"] >= 1_000, counted
-    assert counted["losses"] >= 1_000, counted
-    assert counted["complete"] >= 1_000, counted
+        cuts += world.network.cuts
+        kills += world.kills
+        losses += world.service.losses
+        complete += sum(run.outcome == "complete" for answer in world.answers.values() for run in answer.runs)
+    assert cuts >= 10_000 * CHUNK / SEEDS
+    assert kills >= 1_000 * CHUNK / SEEDS
+    assert losses >= 1_000 * CHUNK / SEEDS
+    assert complete >= 1_000 * CHUNK / SEEDS
