@@ -159,7 +159,14 @@ class Viewer:
 
     # --- frames ----------------------------------------------------------------------------------------------------
 
+    def _expect(self, parent: str | None) -> None:
+        """What stands under a message that was never seen shows that its frame was lost: look for it at once."""
+        is_known = parent is None or parent in self._ended or parent in self.answers
+        if self._stream is None and not is_known and (self._caught_up is None or str(parent) > self._caught_up):
+            self._subscription.renew()
+
     async def _opened(self, frame: Frame) -> None:
+        self._expect(frame.get("parent"))
         answer = self._follow(frame["stream"], parent=frame.get("parent"), role=frame.get("role"))
         if answer.epoch == 0:
             answer.restart(frame["epoch"])
@@ -180,6 +187,7 @@ class Viewer:
             self._grew(answer, ops)
 
     async def _created(self, message: Message) -> None:
+        self._expect(message["parent"])
         if "parts" in message:
             self._settle(message)
             return

@@ -295,6 +295,28 @@ async def test_a_lost_end_is_noticed_in_silence(server: FakeServer, client: Clie
     assert len(server.sent("conversation.subscribe")) == 2
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_lost_message_shows_when_something_stands_under_it(
+    server: FakeServer, client: Client, conversation: str, *, streamed: bool
+) -> None:
+    """It had no stream whose silence could tell, so its parent's absence must: not the renewal four minutes later."""
+    async with Watch(server, conversation) as watch:
+        first = await client.create_message(conversation, "first", parent=None)
+        await watch.until(lambda: len(watch.updates) == 1)
+        server.mangle = lambda event: [] if event["type"] == "message.created" else [event]
+        lost = await client.create_message(conversation, "lost", parent=first["id"])
+        server.mangle = lambda event: [event]
+        begin = now()
+        if streamed:
+            async with client.produce(conversation, parent=lost["id"]) as answer:
+                await say(answer)
+        else:
+            await client.create_message(conversation, "next", parent=lost["id"])
+        await watch.until(lambda: lost["id"] in {update.id for update in watch.updates})
+        assert now() - begin < 5
+    assert len(server.sent("conversation.subscribe")) == 2
+
+
 async def test_what_a_viewer_that_was_forgotten_missed_is_read_again(
     server: FakeServer, client: Client, conversation: str
 ) -> None:
