@@ -313,6 +313,13 @@ class Push(Protocol):
         """Send to all within `FAN_OUT_WAIT_MS`. Never raises."""
         ...
 
+    def hint(self, connections: Sequence[str], frame: bytes) -> None:
+        """Send without waiting, and without being told what became of it: for what a viewer can do without.
+
+        A Lambda function freezes after its reply, so it may arrive late or never. Never raises.
+        """
+        ...
+
 
 class AnswerRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="internal", tag="threadkeep.answer"):
     """An answer that is wanted; also the event that the responder's function is invoked with.

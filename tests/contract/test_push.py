@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -64,3 +65,11 @@ def test_those_that_cannot_be_served_now_are_not_gone_and_keep_nobody_from_their
 def test_nobody_watching_is_nothing_to_do(pushing: Pushing) -> None:
     assert pushing.push.send([], b"1") == Delivery()
     assert pushing.arrived() == []
+
+
+def test_a_hint_reaches_those_that_are_there_and_nobody_waits_for_it(pushing: Pushing) -> None:
+    pushing.push.hint(["a", "gone-1"], b"1")
+    deadline = time.monotonic() + 20
+    while not pushing.arrived() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert pushing.arrived() == [("a", b"1")]

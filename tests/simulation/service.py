@@ -72,6 +72,11 @@ class Push:
         gone = [name for name in connections if not self._service.push_to(name, frame)]
         return Delivery(gone=tuple(gone), late=())
 
+    def hint(self, connections: Any, frame: bytes) -> None:
+        """See `threadkeep.ports.Push`."""
+        for name in connections:
+            self._service.push_to(name, frame)
+
 
 class Service:
     """One deployment. ``push_to`` is the network's: takes a frame for a connection, False where that is gone."""

@@ -123,6 +123,10 @@ class HouseServer:
                 self._put(connection, kept)
         return Delivery(gone=tuple(name for name in connections if name not in there), late=())
 
+    def hint(self, connections: Sequence[str], frame: bytes) -> None:
+        """See `threadkeep.ports.Push`."""
+        self.send(connections, frame)
+
     # --- serving ----------------------------------------------------------------------------------------------------
 
     async def _serve(self, socket: ServerConnection) -> None:

@@ -75,6 +75,11 @@ def stream_delta(conversation: str, stream: str, *, epoch: int, at: int, after: 
     )
 
 
+def stream_lag(conversation: str, stream: str) -> bytes:
+    """Frames were dropped for this viewer; it gets nothing more until it resumes."""
+    return _event("stream.lag", conversation=conversation, stream=stream)
+
+
 def conversation_updated(conversation: Conversation) -> bytes:
     """Title or metadata changed."""
     return _event("conversation.updated", conversation=conversation)

@@ -55,6 +55,11 @@ class GatewayPush:
             gone=tuple(name for name, outcome in outcomes.items() if outcome == "gone"), late=tuple(unserved)
         )
 
+    def hint(self, connections: Sequence[str], frame: bytes) -> None:
+        """See `Push`."""
+        for connection in connections[:VIEWERS_MAX]:
+            self._pool.submit(self._post, connection, frame)
+
     def _post(self, connection: str, frame: bytes) -> None:
         self._client.post_to_connection(ConnectionId=connection, Data=frame)
 

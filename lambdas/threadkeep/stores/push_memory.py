@@ -30,6 +30,10 @@ class PushMemory:
             late=tuple(connection for connection in connections if connection in self.unserved - self.gone),
         )
 
+    def hint(self, connections: Sequence[str], frame: bytes) -> None:
+        """See `Push`: it reaches even those that took nothing in time, a little later."""
+        self.frames += [(connection, frame) for connection in connections if connection not in self.gone]
+
     def frames_of(self, connection: str) -> list[bytes]:
         """What one connection was sent."""
         return [frame for to, frame in self.frames if to == connection]

@@ -81,7 +81,7 @@ def append(services: Services, caller: Caller, command: AppendStream) -> Reply:
             frame = frames.stream_delta(
                 command.conversation, command.stream, epoch=command.epoch, at=command.offset, after=after, ops=data
             )
-            tell(services, key, viewers, frame)
+            tell(services, key, viewers, frame, lag=frames.stream_lag(command.conversation, command.stream))
             return {"offset": after}
         case _:
             raise _refusal(services, key, command.stream, verdict)

@@ -9,10 +9,13 @@ from threadkeep.domain.model import ConversationKey
 from threadkeep.usecases.services import Services
 
 
-def tell(services: Services, key: ConversationKey, viewers: Sequence[str], frame: bytes) -> None:
+def tell(
+    services: Services, key: ConversationKey, viewers: Sequence[str], frame: bytes, *, lag: bytes | None = None
+) -> None:
     """Send the frame to the viewers; the gone ones are removed, the late ones get nothing more until they resume.
 
-    Never fails: what is kept does not hang on it.
+    ``lag`` is what the late ones are told, without waiting for it: their silence says the same 15 s later. Never
+    fails: what is kept does not hang on it.
     """
     if not viewers:
         return
@@ -22,6 +25,8 @@ def tell(services: Services, key: ConversationKey, viewers: Sequence[str], frame
             services.hot.unsubscribe(key, delivery.gone)
         if delivery.late:
             services.hot.mark_lagging(key, delivery.late)
+            if lag is not None:
+                services.push.hint(delivery.late, lag)
     except HotUnavailable:
         return  # their leases end by themselves
 
