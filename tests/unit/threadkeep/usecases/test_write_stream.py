@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import LAPTOP, WORKER, Answer, Device, House, text_part
+from tests.support.house import LAPTOP, PHONE, REGION, WORKER, Answer, Device, House, text_part
 from threadkeep.domain.bounds import FIELD_NAME_BYTES_MAX, OPS_BYTES_MAX, SETTLED_STATE_MS
+from threadkeep.domain.streams import Limits
+from threadkeep.stores.hot_memory import HotMemory
 
 OTHER_WORKER = Device(connection="other=", user="batch", scope="produce")
 
@@ -351,3 +353,15 @@ def test_a_body_under_a_parent_that_is_not_here_may_be_tried_again(answer: Answe
     stream = {"stream": answer.house.new_id(), "epoch": 7}
     refused = answer.close(stream, 0, **body(answer, "a") | {"parent": elsewhere})
     assert (refused["code"], refused["reason"], refused["retryable"]) == ("conflict", "parent_missing", True)
+
+
+def test_an_answer_that_outgrows_its_bound_ends_there_and_keeps_what_it_has(answer: Answer) -> None:
+    house = answer.house
+    house.replace(hot=HotMemory(house.clock, region=REGION, limits=Limits(stream_bytes_max=40)))
+    opened = answer.open()
+    assert answer.append(opened, 0, "kept")["offset"] == 1
+    refused = answer.append(opened, 1, "x" * 40)
+    stored = house.ok(PHONE, "message.list", conversation=answer.conversation, leaf="all")["messages"][0]
+    assert (refused["code"], refused["detail"]["settled"]) == ("closed", stored)
+    assert (stored["status"], stored["error"]["code"]) == ("failed", "too_large")
+    assert stored["parts"] == [text_part("kept")]
