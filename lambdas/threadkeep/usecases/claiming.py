@@ -7,8 +7,9 @@ confirms by one strongly consistent query of its newest message before anybody i
 from __future__ import annotations
 
 from threadkeep.domain import leaf, streams
-from threadkeep.domain.errors import HotUnavailable, Refused, conflict
+from threadkeep.domain.errors import HotUnavailable, conflict
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
+from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
 from threadkeep.usecases.services import Services
 
 
@@ -32,16 +33,16 @@ def claim(services: Services, key: ConversationKey, message: Message, *, fork: b
     match verdict:
         case leaf.Claimed():
             # Under the leaf it is settled for certain; a branch may name any parent.
-            if fork and not _has_parent(services, key, message):
+            if fork and not has_parent(services, key, message.parent):
                 services.hot.release(key, message.id)
-                raise _parent_missing()
+                raise parent_missing()
             return None
         case leaf.ParentPending() | leaf.LeafUnknown():
-            raise _parent_missing()
+            raise parent_missing()
         case streams.StaleLeaf(present):
-            raise _stale(present)
+            raise stale_leaf(present)
         case streams.ParentOpen():
-            raise conflict("parent_open", "The parent is still being written; send when it has settled.")
+            raise parent_open()
         case leaf.IdTaken():
             raise conflict("id_taken", "A stream goes by that id; mint another.")
 
@@ -53,19 +54,7 @@ def _judge_by_table(services: Services, key: ConversationKey, message: Message, 
         return existing
     newest = services.warm.newest_id(key)
     if message.parent != newest and not fork:
-        raise _stale(newest)
-    if not _has_parent(services, key, message):
-        raise _parent_missing()
+        raise stale_leaf(newest)
+    if not has_parent(services, key, message.parent):
+        raise parent_missing()
     return None
-
-
-def _has_parent(services: Services, key: ConversationKey, message: Message) -> bool:
-    return message.parent is None or services.warm.has_message(key, message.parent)
-
-
-def _stale(present: str | None) -> Refused:
-    return conflict("stale_leaf", "The conversation has gone on; read on from `leaf`, or fork.", leaf=present)
-
-
-def _parent_missing() -> Refused:
-    return conflict("parent_missing", "The parent is not here (yet); send again in a moment.")

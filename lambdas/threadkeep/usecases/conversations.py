@@ -16,7 +16,7 @@ from threadkeep.domain.commands import (
     UpdateConversation,
 )
 from threadkeep.domain.errors import Refused, conflict, not_found
-from threadkeep.domain.model import Caller, Conversation
+from threadkeep.domain.model import Caller, Conversation, ConversationKey
 from threadkeep.usecases.checks import check_metadata, mint_or_check
 from threadkeep.usecases.leaf import read_tip
 from threadkeep.usecases.services import Reply, Services, authorize, read_own
@@ -79,7 +79,7 @@ def list_own(services: Services, caller: Caller, command: ListConversations) -> 
 def subscribe(services: Services, caller: Caller, command: Subscribe) -> Reply:
     """Watch: the viewer is entered first and the leaf read afterwards, so that nothing falls between the two."""
     conversation = read_own(services, caller, command.conversation)
-    key = authorize(services, caller, command.conversation)
+    key = ConversationKey(caller.tenant, conversation.id)
     lease_ms = min(SUBSCRIPTION_MS, caller.expires_at_ms - services.clock.now_ms())
     if services.hot.subscribe(key, caller.connection, lease_ms=lease_ms) is not None:
         raise Refused("rate_limited", "This conversation has as many viewers as it may have.", retry_after_ms=lease_ms)
@@ -100,5 +100,5 @@ def unsubscribe(services: Services, caller: Caller, command: Unsubscribe) -> Rep
 
 
 def _with_activity(services: Services, caller: Caller, conversation: Conversation) -> Conversation:
-    active_at = services.warm.read_active_at(authorize(services, caller, conversation.id))
+    active_at = services.warm.read_active_at(ConversationKey(caller.tenant, conversation.id))
     return conversation if active_at is None else msgspec.structs.replace(conversation, active_at=active_at)

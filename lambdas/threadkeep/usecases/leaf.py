@@ -1,10 +1,10 @@
-"""The present leaf: the newest message of a conversation, settled or live."""
+"""The present leaf, the newest message of a conversation, settled or live; and why none may stand where it would."""
 
 from __future__ import annotations
 
 import msgspec
 
-from threadkeep.domain.errors import HotUnavailable
+from threadkeep.domain.errors import HotUnavailable, Refused, conflict
 from threadkeep.domain.model import ConversationKey, LiveStream
 from threadkeep.usecases.services import Services
 
@@ -40,3 +40,23 @@ def read_tip(services: Services, key: ConversationKey) -> Tip:
     except HotUnavailable:
         live = ()  # what streams there settles in the table all the same
     return Tip(services.warm.newest_id(key), live)
+
+
+def has_parent(services: Services, key: ConversationKey, parent: str | None) -> bool:
+    """Whether the table holds the parent; a root needs none."""
+    return parent is None or services.warm.has_message(key, parent)
+
+
+def stale_leaf(present: str | None) -> Refused:
+    """The parent is not the present leaf, and no branch is meant."""
+    return conflict("stale_leaf", "The conversation has gone on; read on from `leaf`, or fork.", leaf=present)
+
+
+def parent_open() -> Refused:
+    """The parent has not settled."""
+    return conflict("parent_open", "The parent is still being written; ask again when it has settled.")
+
+
+def parent_missing() -> Refused:
+    """The parent is nowhere to be seen."""
+    return conflict("parent_missing", "The parent is not here (yet); ask again in a moment.")

@@ -7,6 +7,7 @@ from threadkeep.domain.errors import conflict
 from threadkeep.domain.model import Caller
 from threadkeep.ports import AnswerRequest
 from threadkeep.usecases.checks import mint_or_check
+from threadkeep.usecases.leaf import has_parent, parent_missing
 from threadkeep.usecases.services import Reply, Services, authorize
 
 
@@ -14,8 +15,8 @@ def respond(services: Services, caller: Caller, command: RespondMessage) -> Repl
     """Have a message answered (again). Asked twice with one ``reply`` id, it is answered once."""
     mint_or_check(command.reply, services.clock.now_ms(), parent=command.parent)
     key = authorize(services, caller, command.conversation)
-    if not services.warm.has_message(key, command.parent):
-        raise conflict("parent_missing", "The message to answer is not here (yet); ask again in a moment.")
+    if not has_parent(services, key, command.parent):
+        raise parent_missing()
     ask(
         services,
         caller,

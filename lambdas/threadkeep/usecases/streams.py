@@ -13,6 +13,7 @@ from threadkeep.domain.json_values import complaint, encode
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
 from threadkeep.usecases.blobs import keep_named, read_parts
 from threadkeep.usecases.checks import check_end, check_metadata, check_parts, mint_or_check
+from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.settling import Finished, closed, finish, finish_due, settled_message, store
 from threadkeep.usecases.viewers import tell
@@ -44,7 +45,7 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
         takeover=command.takeover,
         fork=command.fork,
         leaf=newest,
-        parent_settled=_is_settled(services, key, command.parent, newest),
+        parent_settled=command.parent == newest or has_parent(services, key, command.parent),
     )
     match verdict:
         case streams.Opened(epoch, offset, fresh, viewers):
@@ -55,11 +56,11 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
                 tell(services, key, viewers, frame)
             return {"stream": stream, "epoch": epoch, "offset": offset}
         case streams.StaleLeaf(leaf):
-            raise conflict("stale_leaf", "The conversation has gone on; read on from `leaf`, or fork.", leaf=leaf)
+            raise stale_leaf(leaf)
         case streams.ParentOpen():
-            raise conflict("parent_open", "The parent is still being written; open when it has settled.")
+            raise parent_open()
         case streams.ParentMissing():
-            raise _parent_missing()
+            raise parent_missing()
         case streams.Held():
             raise conflict("held", "Another run holds this stream; take it over with `takeover`, or let it be.")
         case streams.Full():
@@ -81,7 +82,7 @@ def append(services: Services, caller: Caller, command: AppendStream) -> Reply:
             frame = frames.stream_delta(
                 command.conversation, command.stream, epoch=command.epoch, at=command.offset, after=after, ops=data
             )
-            tell(services, key, viewers, frame, lag=frames.stream_lag(command.conversation, command.stream))
+            tell(services, key, viewers, frame, stream=command.stream)
             return {"offset": after}
         case _:
             raise _refusal(services, key, command.stream, verdict)
@@ -128,10 +129,6 @@ def _read_ops(data: Raw) -> tuple[list[ops.Op], bytes]:
     return decoded, canonical
 
 
-def _is_settled(services: Services, key: ConversationKey, parent: str | None, newest: str | None) -> bool:
-    return parent is None or parent == newest or services.warm.has_message(key, parent)
-
-
 def _is_live(services: Services, key: ConversationKey, stream: str) -> bool:
     try:
         return any(live.stream == stream for live in services.hot.live(key))
@@ -147,8 +144,8 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
     check_metadata(command.metadata)
     check_parts(command.body)
     key = authorize(services, caller, command.conversation)
-    if command.parent is not None and not services.warm.has_message(key, command.parent):
-        raise _parent_missing()
+    if not has_parent(services, key, command.parent):
+        raise parent_missing()
     facts = streams.Facts(
         parent=command.parent,
         role=command.role,
@@ -201,7 +198,3 @@ def _end_too_large(services: Services, key: ConversationKey, stream: str) -> Mes
     """An answer that outgrows `STREAM_BYTES_MAX` ends there, what it has kept."""
     verdict = services.hot.stop(key, stream, streams.TOO_LARGE)
     return finish(services, key, stream, verdict).message if isinstance(verdict, streams.Sealed) else None
-
-
-def _parent_missing() -> Refused:
-    return conflict("parent_missing", "The parent is not here (yet); ask again in a moment.")

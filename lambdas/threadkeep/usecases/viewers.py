@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from threadkeep.domain.errors import HotUnavailable
+from threadkeep.domain.frames import stream_lag
 from threadkeep.domain.model import ConversationKey
 from threadkeep.usecases.services import Services
 
 
 def tell(
-    services: Services, key: ConversationKey, viewers: Sequence[str], frame: bytes, *, lag: bytes | None = None
+    services: Services, key: ConversationKey, viewers: Sequence[str], frame: bytes, *, stream: str | None = None
 ) -> None:
     """Send the frame to the viewers; the gone ones are removed, the late ones get nothing more until they resume.
 
-    ``lag`` is what the late ones are told, without waiting for it: their silence says the same 15 s later. Never
-    fails: what is kept does not hang on it.
+    Late for a frame of a ``stream`` they are told so, without waiting for it: their silence says the same 15 s later.
+    Never fails: what is kept does not hang on it.
     """
     if not viewers:
         return
@@ -25,8 +26,8 @@ def tell(
             services.hot.unsubscribe(key, delivery.gone)
         if delivery.late:
             services.hot.mark_lagging(key, delivery.late)
-            if lag is not None:
-                services.push.hint(delivery.late, lag)
+            if stream is not None:
+                services.push.hint(delivery.late, stream_lag(key.conversation, stream))
     except HotUnavailable:
         return  # their leases end by themselves
 
