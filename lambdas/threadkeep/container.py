@@ -87,6 +87,14 @@ def services() -> Services:
             boto3.client("dynamodb", region_name=region, config=aws_config.STORE), settings.table, bodies
         ),
         uploads=uploads,
+        # Each owner puts its store here; till then a use says which setting is missing.
+        manifests=_absent("THREADKEEP_TABLE"),
+        cold=_absent("THREADKEEP_BUCKETS"),
+        erasures=_absent("THREADKEEP_TABLE"),
+        exports=_absent("THREADKEEP_TABLE"),
+        export_files=_absent("THREADKEEP_BUCKET"),
+        erase_queue=_absent("THREADKEEP_ERASE_QUEUE"),
+        export_queue=_absent("THREADKEEP_EXPORT_QUEUE"),
         push=push,
         clock=SystemClock(),
         region=region,

@@ -4,12 +4,17 @@ The one global table has a partition per conversation. Its sort keys:
 
 =================  =====================================================================
 ``gone``           tombstone; sorts right before ``head``, so one query reads both
-``gone#<region>``  receipt line of an erasure
+``gone#<line>``     receipt line of an erasure, ``<region>#<store>``
 ``head``           owner, title, metadata
 ``m#<id>``         a message, immutable
 ``pulse``          last activity; carries the keys of both sparse indexes
 ``s#<first id>``   cold manifest, immutable
 =================  =====================================================================
+
+Exports have partitions of their own, ``<tenant>#!export#<id>``, of the one item ``export``.
+
+The bucket's keys begin with what an object is, since that is all that a bucket's rules can tell objects by; the tenant
+and the conversation follow.
 """
 
 from __future__ import annotations
@@ -29,9 +34,12 @@ DUE_INDEX: Final = "by_due"
 DUE_KEY: Final = "due_key"
 DUE_SORT: Final = "due_at"
 
-UPLOADS_PREFIX: Final = "!uploads/"
-"""Begins the keys of the bucket's objects that expire. A tenant's name begins all others and is percent-encoded, so
-that none can hold the ``!``: no tenant's bodies ever expire for its name."""
+BODIES_PREFIX: Final = "bodies/"
+BLOBS_PREFIX: Final = "blobs/"
+SEGMENTS_PREFIX: Final = "segments/"
+UPLOADS_PREFIX: Final = "uploads/"
+EXPORTS_PREFIX: Final = "exports/"
+EXPORTS_DAYS: Final = 1
 UPLOADS_DAYS: Final = 2
 """How long an upload waits to be named in a message."""
 
@@ -43,6 +51,7 @@ SORT_HEAD: Final = "head"
 SORT_PULSE: Final = "pulse"
 SORT_MESSAGE: Final = "m#"
 SORT_SEGMENT: Final = "s#"
+SORT_EXPORT: Final = "export"
 
 ROUTES: Final[dict[str, tuple[str, ...]]] = {
     "connection": ("ping", "conversation.subscribe", "conversation.unsubscribe"),
@@ -53,9 +62,20 @@ ROUTES: Final[dict[str, tuple[str, ...]]] = {
         "message.respond",
         "stream.cancel",
         "blob.create",
+        "conversation.delete",
+        "export.create",
     ),
     "stream": ("stream.open", "stream.append", "stream.close"),
-    "history": ("conversation.get", "conversation.list", "message.list", "stream.resume"),
+    "history": (
+        "conversation.get",
+        "conversation.list",
+        "message.list",
+        "context.read",
+        "stream.resume",
+        "blob.get",
+        "erasure.get",
+        "export.get",
+    ),
 }
 """Which bulkhead (a function and a role of its own, ``handlers.<bulkhead>.handler``) answers which action.
 

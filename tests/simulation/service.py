@@ -18,7 +18,12 @@ from threadkeep import container, telemetry
 from threadkeep.domain.errors import HotUnavailable, WarmUnavailable
 from threadkeep.ports import Delivery
 from threadkeep.schema import ROUTES
+from threadkeep.stores.cold_memory import ColdMemory
+from threadkeep.stores.erasures_memory import ErasuresMemory
+from threadkeep.stores.exports_memory import ExportFilesMemory, ExportsMemory
 from threadkeep.stores.hot_memory import HotMemory
+from threadkeep.stores.manifests_memory import ManifestsMemory
+from threadkeep.stores.queue_memory import QueueMemory
 from threadkeep.stores.uploads_memory import UploadsMemory
 from threadkeep.stores.warm_memory import WarmMemory
 from threadkeep.usecases.services import Services
@@ -92,6 +97,13 @@ class Service:
             hot=Stormy(self, self.hot, "hot"),
             warm=Stormy(self, self.warm, "warm"),
             uploads=UploadsMemory(),
+            manifests=ManifestsMemory(self.warm),
+            cold=ColdMemory("here"),
+            erasures=ErasuresMemory(self.warm),
+            exports=ExportsMemory(),
+            export_files=ExportFilesMemory(),
+            erase_queue=QueueMemory(),
+            export_queue=QueueMemory(),
             push=Push(self),
             clock=scheduler,
             region="here",

@@ -19,8 +19,14 @@ from threadkeep.domain import ids
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.schema import ROUTES
+from threadkeep.stores.cold_memory import ColdMemory
+from threadkeep.stores.due_memory import DueMemory
+from threadkeep.stores.erasures_memory import ErasuresMemory
+from threadkeep.stores.exports_memory import ExportFilesMemory, ExportsMemory
 from threadkeep.stores.hot_memory import HotMemory
+from threadkeep.stores.manifests_memory import ManifestsMemory
 from threadkeep.stores.push_memory import PushMemory
+from threadkeep.stores.queue_memory import QueueMemory
 from threadkeep.stores.responder_memory import ResponderMemory
 from threadkeep.stores.uploads_memory import UploadsMemory
 from threadkeep.stores.warm_memory import WarmMemory
@@ -83,12 +89,27 @@ class House:
         self.hot = HotMemory(self.clock, region=REGION)
         self.warm = WarmMemory()
         self.uploads = UploadsMemory()
+        self.manifests = ManifestsMemory(self.warm)
+        self.due = DueMemory(self.warm)
+        self.cold = ColdMemory(REGION)
+        self.erasures = ErasuresMemory(self.warm)
+        self.exports = ExportsMemory()
+        self.export_files = ExportFilesMemory()
+        self.erase_queue = QueueMemory()
+        self.export_queue = QueueMemory()
         self.push = PushMemory()
         self.responder = ResponderMemory()
         self.services = Services(
             hot=self.hot,
             warm=self.warm,
             uploads=self.uploads,
+            manifests=self.manifests,
+            cold=self.cold,
+            erasures=self.erasures,
+            exports=self.exports,
+            export_files=self.export_files,
+            erase_queue=self.erase_queue,
+            export_queue=self.export_queue,
             push=self.push,
             clock=self.clock,
             region=REGION,

@@ -41,6 +41,8 @@ FIELD_NAME_BYTES_MAX: Final = 1_024
 TOKEN_BYTES_MAX: Final = 4 * 1024
 PAGE_ITEMS_MAX: Final = 100
 PAGE_ITEMS_DEFAULT: Final = 50
+CONTEXT_MESSAGES_MAX: Final = 1_000
+CONTEXT_MESSAGES_DEFAULT: Final = 50
 VIEWERS_MAX: Final = 100
 """Viewers of one conversation."""
 LIVE_STREAMS_MAX: Final = 4
@@ -72,3 +74,31 @@ ARCHIVE_IDLE_DAYS: Final = 30
 HEAD_CACHE_MS: Final = 10_000
 """How long a function trusts a conversation's owner without reading it again."""
 RETENTION_DAYS_MAX: Final = 36_500
+
+TAIL_MESSAGES_MAX: Final = 64
+"""Messages of a conversation that the hot tier keeps."""
+TAIL_BYTES_MAX: Final = 256 * 1024
+"""What they take there, packed."""
+TAIL_LOAD_MS: Final = 3_000
+"""How long one reader may take to fill a conversation's tail before another tries."""
+TAIL_WAIT_MS: Final = 2_000
+"""How long the others wait for it before they read for themselves."""
+TAIL_POLL_MS: Final = 50
+GRAVESTONE_MS: Final = 24 * 60 * 60_000
+"""How long the hot tier remembers that a conversation was deleted: far longer than anything under way may take."""
+
+SEGMENT_MESSAGES_MAX: Final = 10_000
+SEGMENT_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Raw text of one segment: an archiver holds a few times as much."""
+MEMBER_MESSAGES_MAX: Final = 100
+MEMBER_BYTES_MAX: Final = 256 * 1024
+"""Raw text of one member of a segment, unless one message alone takes more."""
+ARCHIVE_SETTLE_MS: Final = 60 * 60_000
+"""How long a manifest has to have stood before the messages that it covers are deleted from the table."""
+ERASURE_SECOND_PASS_MS: Final = 30 * 60_000
+"""After so long an erasure takes what was under way when it began."""
+QUEUE_DELAY_S_MAX: Final = 15 * 60
+"""SQS delays a message by no more (SQS developer guide, "Delay queues", read 2026-11-29)."""
+EXPORT_LIVES_MS: Final = 24 * 60 * 60_000
+DOWNLOAD_URL_S: Final = 15 * 60
+"""How long a link to a blob or an export works; asked for again, there is a new one."""

@@ -11,6 +11,8 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from threadkeep.domain.bounds import (
+    CONTEXT_MESSAGES_DEFAULT,
+    CONTEXT_MESSAGES_MAX,
     NAME_CHARS_MAX,
     PAGE_ITEMS_DEFAULT,
     PAGE_ITEMS_MAX,
@@ -18,6 +20,7 @@ from threadkeep.domain.bounds import (
     RETENTION_DAYS_MAX,
     TITLE_CHARS_MAX,
 )
+from threadkeep.domain.exports import Format
 from threadkeep.domain.ids import ID_OR_ALL_PATTERN, ID_PATTERN
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Role, Status
@@ -136,6 +139,50 @@ class ListMessages(Command, frozen=True, tag="message.list"):
     cursor: Name | None = None
 
 
+class DeleteConversation(Command, frozen=True, tag="conversation.delete"):
+    scopes = CHAT
+
+    conversation: Id
+
+
+class GetErasure(Command, frozen=True, tag="erasure.get"):
+    """An erasure goes by its conversation's id."""
+
+    scopes = CHAT
+
+    erasure: Id
+
+
+class ReadContext(Command, frozen=True, tag="context.read"):
+    scopes = CHAT_OR_PRODUCE
+
+    conversation: Id
+    leaf: Id | None = None
+    max_messages: Annotated[int, Meta(ge=1, le=CONTEXT_MESSAGES_MAX)] = CONTEXT_MESSAGES_DEFAULT
+    max_tokens: Annotated[int, Meta(ge=1, lt=2**53)] | None = None
+    cursor: Name | None = None
+
+
+class CreateExport(Command, frozen=True, tag="export.create"):
+    scopes = CHAT
+
+    format: Format
+    conversation: Id | None = None
+
+
+class GetExport(Command, frozen=True, tag="export.get"):
+    scopes = CHAT
+
+    export: Id
+
+
+class GetBlob(Command, frozen=True, tag="blob.get"):
+    scopes = CHAT_OR_PRODUCE
+
+    conversation: Id
+    blob: Name
+
+
 class CreateBlob(Command, frozen=True, tag="blob.create"):
     """``bytes`` has no bound here: what is too large is told so in words."""
 
@@ -218,6 +265,12 @@ COMMANDS: Final = (
     RespondMessage,
     ListMessages,
     CreateBlob,
+    GetBlob,
+    DeleteConversation,
+    GetErasure,
+    ReadContext,
+    CreateExport,
+    GetExport,
     OpenStream,
     AppendStream,
     CloseStream,

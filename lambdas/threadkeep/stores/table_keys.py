@@ -60,5 +60,10 @@ def owner(tenant: str, user: str) -> str:
 def due(conversation: str, active_ms: int) -> tuple[str, str]:
     """Day and shard under which a conversation falls due for the archive, and the time at which it does."""
     due_at = times.to_rfc3339(active_ms + ARCHIVE_IDLE_DAYS * _DAY_MS)
+    return due_key(conversation, due_at), due_at
+
+
+def due_key(conversation: str, due_at: str) -> str:
+    """The partition of the archive's index that holds a conversation due at that time: its day, and a shard."""
     shard = zlib.crc32(conversation.encode()) % DUE_SHARDS
-    return f"{due_at[:10]}#{shard}", due_at
+    return f"{due_at[:10]}#{shard}"

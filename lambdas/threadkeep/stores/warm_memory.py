@@ -8,11 +8,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain import times
+from threadkeep.domain.archive import Manifest
 from threadkeep.domain.bounds import PULSE_EVERY_MS
+from threadkeep.domain.erasure import Tombstone
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
 from threadkeep.ports import ConversationPage, Gone, MessagePage
+from threadkeep.stores import table_keys
 from threadkeep.stores.list_cursor import ListCursor
 from threadkeep.stores.warm_items import in_page
 
@@ -21,44 +24,47 @@ class WarmMemory:
     """`threadkeep.ports.WarmStore` on dictionaries.
 
     Attributes:
-        gone: the conversations that were deleted.
+        gone: the tombstones of conversations that were deleted.
+        messages, manifests, due_at: what lies in the table beside heads; other stores share it.
         unavailable: while set, every call raises `WarmUnavailable`.
     """
 
     def __init__(self) -> None:
-        self.gone: set[ConversationKey] = set()
+        self.gone: dict[ConversationKey, Tombstone] = {}
+        self.messages: dict[ConversationKey, dict[str, StoredMessage]] = {}
+        self.manifests: dict[ConversationKey, dict[str, Manifest]] = {}
+        self.due_at: dict[ConversationKey, str] = {}
         self.unavailable = False
         self._heads: dict[ConversationKey, Conversation] = {}
         self._active_at: dict[ConversationKey, str] = {}
-        self._messages: dict[ConversationKey, dict[str, StoredMessage]] = {}
         self._lock = threading.Lock()
 
     def create_conversation(self, tenant: str, conversation: Conversation) -> Conversation | Gone | None:
         """See `WarmStore`."""
-        self._check_available()
+        self.check_available()
         key = ConversationKey(tenant, conversation.id)
         with self._lock:
             existing = self._head(key)
             if existing is None:
                 self._heads[key] = msgspec.structs.replace(conversation, active_at=conversation.created_at)
-                self._active_at[key] = conversation.active_at
+                self._note_activity(key, times.from_rfc3339(conversation.active_at))
         return existing
 
     def read_head(self, key: ConversationKey) -> Conversation | Gone | None:
         """See `WarmStore`."""
-        self._check_available()
+        self.check_available()
         return self._head(key)
 
     def read_active_at(self, key: ConversationKey) -> str | None:
         """See `WarmStore`."""
-        self._check_available()
+        self.check_available()
         return self._active_at.get(key)
 
     def update_conversation(
         self, key: ConversationKey, *, title: str | UnsetType | None = UNSET, metadata: JsonObject | UnsetType = UNSET
     ) -> Conversation | None:
         """See `WarmStore`."""
-        self._check_available()
+        self.check_available()
         with self._lock:
             head = self._head(key)
             if not isinstance(head, Conversation):
@@ -72,7 +78,7 @@ class WarmMemory:
 
     def list_conversations(self, tenant: str, owner: str, *, limit: int, cursor: str | None) -> ConversationPage:
         """See `WarmStore`."""
-        self._check_available()
+        self.check_available()
         place = None if cursor is None else ListCursor.from_text(cursor)
         own = [
             msgspec.structs.replace(head, active_at=self._active_at[key])
@@ -88,53 +94,72 @@ class WarmMemory:
 
     def touch(self, key: ConversationKey, *, now_ms: int) -> None:
         """See `WarmStore`."""
-        self._check_available()
+        self.check_available()
         with self._lock:
             if self._active_at.get(key, "~") < times.to_rfc3339(now_ms - PULSE_EVERY_MS):
-                self._active_at[key] = times.to_rfc3339(now_ms)
+                self._note_activity(key, now_ms)
 
     def put_message(self, tenant: str, stored: StoredMessage) -> StoredMessage | None:
         """See `WarmStore`."""
-        self._check_available()
+        self.check_available()
         message = stored.message
         if message.parts is UNSET:
             raise ValueError(f"message {message.id} must be stored with its parts")
         with self._lock:
-            messages = self._messages.setdefault(ConversationKey(tenant, message.conversation), {})
+            messages = self.messages.setdefault(ConversationKey(tenant, message.conversation), {})
             existing = messages.get(message.id)
             messages.setdefault(message.id, stored)
             return existing
 
     def read_message(self, key: ConversationKey, message: str) -> StoredMessage | None:
         """See `WarmStore`."""
-        self._check_available()
-        return self._messages.get(key, {}).get(message)
+        self.check_available()
+        return self.messages.get(key, {}).get(message)
 
     def has_message(self, key: ConversationKey, message: str) -> bool:
         """See `WarmStore`."""
-        self._check_available()
-        return message in self._messages.get(key, {})
+        self.check_available()
+        return message in self.messages.get(key, {})
 
     def newest_id(self, key: ConversationKey) -> str | None:
         """See `WarmStore`."""
-        self._check_available()
-        return max(self._messages.get(key, {}), default=None)
+        self.check_available()
+        return max(self.messages.get(key, {}), default=None)
 
     def read_messages(
-        self, key: ConversationKey, *, before: str | None = None, after: str | None = None, limit: int
+        self,
+        key: ConversationKey,
+        *,
+        before: str | None = None,
+        after: str | None = None,
+        limit: int,
+        consistent: bool = True,  # noqa: ARG002 -- memory has no replicas
     ) -> MessagePage:
         """See `WarmStore`."""
-        self._check_available()
+        self.check_available()
         found = [
             in_page(stored)
-            for identifier, stored in sorted(self._messages.get(key, {}).items(), reverse=True)
+            for identifier, stored in sorted(self.messages.get(key, {}).items(), reverse=True)
             if (before is None or identifier < before) and (after is None or identifier > after)
         ]
         return MessagePage(tuple(found[:limit]), more=len(found) > limit)
 
     def _head(self, key: ConversationKey) -> Conversation | Gone | None:
-        return Gone() if key in self.gone else self._heads.get(key)
+        return Gone(self.gone[key]) if key in self.gone else self._heads.get(key)
 
-    def _check_available(self) -> None:
+    def _note_activity(self, key: ConversationKey, active_ms: int) -> None:
+        self._active_at[key] = times.to_rfc3339(active_ms)
+        self.due_at[key] = table_keys.due(key.conversation, active_ms)[1]
+
+    def clear(self, key: ConversationKey) -> int:
+        """Forget everything of a conversation but its tombstone; how many items there were."""
+        count = 0
+        for held in (self._heads, self._active_at):
+            count += held.pop(key, None) is not None
+        self.due_at.pop(key, None)
+        return count + len(self.messages.pop(key, ())) + len(self.manifests.pop(key, ()))
+
+    def check_available(self) -> None:
+        """Raises `WarmUnavailable` while it is told to be away."""
         if self.unavailable:
             raise WarmUnavailable("the warm tier in memory is told to be unavailable")

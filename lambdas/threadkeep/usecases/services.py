@@ -9,7 +9,20 @@ from typing import Any, Final
 from threadkeep.domain.bounds import HEAD_CACHE_MS
 from threadkeep.domain.errors import not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey
-from threadkeep.ports import Clock, HotStore, Push, Responder, UploadStore, WarmStore
+from threadkeep.ports import (
+    Clock,
+    ColdStore,
+    ErasureStore,
+    ExportFiles,
+    ExportStore,
+    HotStore,
+    JobQueue,
+    ManifestStore,
+    Push,
+    Responder,
+    UploadStore,
+    WarmStore,
+)
 from threadkeep.usecases.settled_log import LastLog
 
 Reply = dict[str, Any]
@@ -50,6 +63,13 @@ class Services:
     push: Push
     clock: Clock
     region: str
+    manifests: ManifestStore
+    cold: ColdStore
+    erasures: ErasureStore
+    exports: ExportStore
+    export_files: ExportFiles
+    erase_queue: JobQueue
+    export_queue: JobQueue
     responder: Responder | None = None
     owners: Owners = field(default_factory=Owners)
     last_log: LastLog = field(default_factory=LastLog)

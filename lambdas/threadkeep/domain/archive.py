@@ -1,0 +1,76 @@
+"""Cold history: what a segment's manifest says of it.
+
+A segment is one immutable object of settled messages in id order, in members that can be read apart. Segments of a
+conversation may overlap, in ranges and in messages; readers merge by id, and what was archived first stands.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a segment that is read by itself.
+
+    Attributes:
+        first, last: ids of its first and last message.
+        count: its messages.
+        offset, size_bytes: where in the object it lies, compressed.
+        digest: SHA-256 of those bytes, in lower-case hexadecimal digits.
+    """
+
+    first: str
+    last: str
+    count: int
+    offset: int
+    size_bytes: int
+    digest: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A segment, as its item in the table tells of it. Immutable.
+
+    Attributes:
+        first, last: ids of the segment's first and last message; no other manifest of the conversation has its first.
+        count: its messages.
+        object_key: where the segment lies in every region's bucket; carries the content's hash.
+        size_bytes: of the whole object.
+        digest: SHA-256 of the whole object, in lower-case hexadecimal digits.
+        regions: whose buckets were seen to hold it.
+        archived_ms: when it was written (ms since the epoch).
+        members: in order.
+    """
+
+    first: str
+    last: str
+    count: int
+    object_key: str
+    size_bytes: int
+    digest: str
+    regions: tuple[str, ...]
+    archived_ms: int
+    members: tuple[Member, ...]
+
+
+class Damaged(msgspec.Struct, frozen=True):
+    """A stretch of the history that no bucket can give just now: missing, or not what its checksum says.
+
+    On the wire as it stands: ``first`` and ``last`` are ids (inclusive), ``count`` how many messages it held.
+    """
+
+    first: str
+    last: str
+    count: int
+
+
+class SegmentDamaged(Exception):  # noqa: N818 -- named for the state that it reports
+    """No bucket has that part of a segment as it was written.
+
+    Args:
+        members: the members that cannot be read.
+        why: for the log; names no content.
+    """
+
+    def __init__(self, members: tuple[Member, ...], why: str) -> None:
+        super().__init__(f"{len(members)} members of a segment cannot be read: {why}")
+        self.members = members

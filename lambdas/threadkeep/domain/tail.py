@@ -1,0 +1,32 @@
+"""The end of a conversation as the hot tier keeps it: its newest messages, one by one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from threadkeep.domain.model import StoredMessage
+
+
+class Erased(msgspec.Struct, frozen=True):
+    """A gravestone stands here: the conversation was deleted, and nothing of it is taken in or given out."""
+
+
+class Tail(msgspec.Struct, frozen=True, kw_only=True):
+    """What the hot tier knows of a path, from its newest message up.
+
+    Attributes:
+        owner: of the conversation; None where the tier does not know.
+        leaf: the newest settled message on the way to the leaf that was asked for; None where there is none.
+        messages: the path from there, newest first, as far as the tier holds it (page form, as
+            `WarmStore.read_messages` gives them) and as was asked for.
+        following: the message that comes next on the path; None where the root has been reached.
+        is_known: False where the tier cannot say where the path begins: the register was lost, or is not sure.
+        is_loading: somebody else is filling the tail just now; wait a little and ask again.
+    """
+
+    owner: str | None = None
+    leaf: str | None = None
+    messages: tuple[StoredMessage, ...] = ()
+    following: str | None = None
+    is_known: bool = True
+    is_loading: bool = False

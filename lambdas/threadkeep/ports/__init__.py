@@ -1,0 +1,61 @@
+"""What the use cases ask of the outside. Each port has a suite in tests/contract that every implementation passes."""
+
+from threadkeep.ports.cold import (
+    BodyStore,
+    ColdStore,
+    ExportFiles,
+    ObjectSweep,
+    PresignedGet,
+    PresignedPut,
+    UploadStore,
+)
+from threadkeep.ports.hot import HotStore
+from threadkeep.ports.outside import (
+    AnswerRequest,
+    Clock,
+    Delivery,
+    JobQueue,
+    Push,
+    Responder,
+    TokenRefused,
+    TokenVerifier,
+)
+from threadkeep.ports.warm import (
+    ConversationPage,
+    DueEntry,
+    DueList,
+    ErasureStore,
+    ExportStore,
+    Gone,
+    ManifestStore,
+    MessagePage,
+    WarmStore,
+)
+
+__all__ = [
+    "AnswerRequest",
+    "BodyStore",
+    "Clock",
+    "ColdStore",
+    "ConversationPage",
+    "Delivery",
+    "DueEntry",
+    "DueList",
+    "ErasureStore",
+    "ExportFiles",
+    "ExportStore",
+    "Gone",
+    "HotStore",
+    "JobQueue",
+    "ManifestStore",
+    "MessagePage",
+    "ObjectSweep",
+    "PresignedGet",
+    "PresignedPut",
+    "Push",
+    "Responder",
+    "TokenRefused",
+    "TokenVerifier",
+    "UploadStore",
+    "WarmStore",
+]

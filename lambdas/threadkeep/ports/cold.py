@@ -1,0 +1,112 @@
+"""The object stores, as the use cases see them: large bodies, uploads, segments, exports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from threadkeep.domain.archive import Manifest, Member
+from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.domain.uploads import Upload
+
+
+class BodyStore(Protocol):
+    """Bodies too large for an item. Immutable objects of the cold tier. Raises `WarmUnavailable`."""
+
+    def put(self, key: ConversationKey, message: str, body: bytes) -> str:
+        """Keep a body; returns its object key, which carries the content's hash."""
+        ...
+
+    def get(self, pointer: str) -> bytes:
+        """The body again, checked against the hash in its key; from another region's bucket where ours lacks it."""
+        ...
+
+
+class PresignedPut(msgspec.Struct, frozen=True):
+    """How a client uploads by itself: an HTTP PUT of the content to the URL, with exactly these headers."""
+
+    url: str
+    headers: dict[str, str]
+
+
+class PresignedGet(msgspec.Struct, frozen=True):
+    """How a client downloads by itself: an HTTP GET of the URL, until ``expires_ms`` (ms since the epoch)."""
+
+    url: str
+    expires_ms: int
+
+
+class UploadStore(Protocol):
+    """What clients upload past the frames. Objects that expire, in the cold tier. Raises `WarmUnavailable`."""
+
+    def presign(self, key: ConversationKey, upload: Upload, *, media_type: str | None, lives_s: int) -> PresignedPut:
+        """Let the client put those bytes, and no others, within so many seconds."""
+        ...
+
+    def read(self, key: ConversationKey, upload: Upload) -> bytes | None:
+        """What lies there, None if nothing does. At most a byte more than was spoken of, and unchecked."""
+        ...
+
+    def keep(self, key: ConversationKey, upload: Upload) -> bool:
+        """Let it stay for good; again: it does. False if nothing of that size lies there, nor has been kept."""
+        ...
+
+    def presign_get(self, key: ConversationKey, upload: Upload, *, lives_s: int) -> str | None:
+        """A URL to get what was kept; None if nothing of that size is kept there."""
+        ...
+
+
+class ColdStore(Protocol):
+    """Segments of cold conversations, in every region's bucket. Raises `WarmUnavailable`."""
+
+    def write(self, key: ConversationKey, messages: Sequence[StoredMessage], *, now_ms: int) -> Manifest:
+        """Write settled messages (whole, in id order, at most `SEGMENT_MESSAGES_MAX`) as one segment, everywhere.
+
+        A message that no frame could carry goes as a body of its own; the segment holds its page form and points to
+        it. Each region's object is read back and checked before this returns. Written again, it is the same object.
+        """
+        ...
+
+    def read(self, key: ConversationKey, manifest: Manifest, members: Sequence[Member]) -> tuple[StoredMessage, ...]:
+        """The messages of neighbouring members, in id order, in page form, by one ranged read.
+
+        Raises:
+            SegmentDamaged: no region's bucket gives them as they were written.
+        """
+        ...
+
+    def read_whole(
+        self, key: ConversationKey, manifest: Manifest, member: Member, message: str
+    ) -> StoredMessage | None:
+        """One message of a member with all its parts; None if the member does not hold it.
+
+        Raises:
+            SegmentDamaged: as `read`.
+        """
+        ...
+
+    def missing_in(self, key: ConversationKey, manifest: Manifest) -> tuple[str, ...]:
+        """The regions whose bucket does not hold the segment as it was written."""
+        ...
+
+
+class ObjectSweep(Protocol):
+    """Everything that a region's bucket holds of a conversation, for whoever erases it. Raises `WarmUnavailable`."""
+
+    def remove(self, key: ConversationKey) -> int:
+        """Delete bodies, blobs, uploads and segments, every version; how many objects there were."""
+        ...
+
+
+class ExportFiles(Protocol):
+    """The files of exports, which live a day. Raises `WarmUnavailable`."""
+
+    def write(self, tenant: str, export: str, pieces: Iterable[bytes]) -> int:
+        """Write a file piece by piece, holding little of it at a time; its size in bytes."""
+        ...
+
+    def presign_get(self, tenant: str, export: str, *, name: str, lives_s: int) -> str:
+        """A URL to get it under a file name."""
+        ...

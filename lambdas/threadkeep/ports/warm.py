@@ -1,0 +1,164 @@
+"""The table, as the use cases see it: conversations and messages, manifests, what is due, erasures, exports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from threadkeep.domain.archive import Manifest
+from threadkeep.domain.erasure import ReceiptLine, Tombstone
+from threadkeep.domain.exports import Export
+from threadkeep.domain.json_values import JsonObject
+from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """A conversation that was deleted, and its tombstone."""
+
+    tombstone: Tombstone
+
+
+class MessagePage(msgspec.Struct, frozen=True):
+    """Messages, newest first; ``more`` if the store may hold older ones."""
+
+    messages: tuple[StoredMessage, ...]
+    more: bool
+
+
+class ConversationPage(msgspec.Struct, frozen=True):
+    """Conversations, newest activity first, and where to go on (None at the end)."""
+
+    conversations: tuple[Conversation, ...]
+    cursor: str | None
+
+
+class WarmStore(Protocol):
+    """The truth: strongly consistent within its region. Every method raises `WarmUnavailable`."""
+
+    def create_conversation(self, tenant: str, conversation: Conversation) -> Conversation | Gone | None:
+        """Keep a new conversation; what stands there already is returned instead, untouched."""
+        ...
+
+    def read_head(self, key: ConversationKey) -> Conversation | Gone | None:
+        """Owner, title and metadata; ``active_at`` is the creation's, but the pulse's where there is a retention."""
+        ...
+
+    def read_active_at(self, key: ConversationKey) -> str | None:
+        """When the conversation was last active, to the minute."""
+        ...
+
+    def update_conversation(
+        self, key: ConversationKey, *, title: str | UnsetType | None = UNSET, metadata: JsonObject | UnsetType = UNSET
+    ) -> Conversation | None:
+        """Change what is given; None if there is no such conversation."""
+        ...
+
+    def list_conversations(self, tenant: str, owner: str, *, limit: int, cursor: str | None) -> ConversationPage:
+        """A user's conversations. Eventually consistent."""
+        ...
+
+    def touch(self, key: ConversationKey, *, now_ms: int) -> None:
+        """Note the activity: at most one write a minute, and none where there is no conversation."""
+        ...
+
+    def put_message(self, tenant: str, stored: StoredMessage) -> StoredMessage | None:
+        """Store a message once; the one that already has its id is returned instead, untouched."""
+        ...
+
+    def read_message(self, key: ConversationKey, message: str) -> StoredMessage | None:
+        """One message."""
+        ...
+
+    def has_message(self, key: ConversationKey, message: str) -> bool:
+        """Whether it is stored; reads nothing of its content."""
+        ...
+
+    def newest_id(self, key: ConversationKey) -> str | None:
+        """Id of the newest settled message."""
+        ...
+
+    def read_messages(
+        self,
+        key: ConversationKey,
+        *,
+        before: str | None = None,
+        after: str | None = None,
+        limit: int,
+        consistent: bool = True,
+    ) -> MessagePage:
+        """Messages of every branch with ids between the two bounds (both exclusive), newest first.
+
+        Not ``consistent``, it costs half and may lack what was written a moment ago. One that no frame could carry
+        comes without its parts: a page must not unpack megabytes to leave them out.
+        """
+        ...
+
+
+class ManifestStore(Protocol):
+    """Manifests of a conversation's segments. Strongly consistent. Raises `WarmUnavailable`."""
+
+    def read(self, key: ConversationKey) -> tuple[Manifest, ...]:
+        """All of them, by their first ids. One query."""
+        ...
+
+    def put(self, key: ConversationKey, manifest: Manifest) -> Manifest | None:
+        """Keep it, unless one with its first id stands already, which is returned then."""
+        ...
+
+    def remove_messages(self, key: ConversationKey, messages: Sequence[str]) -> None:
+        """Delete messages from the table that a segment holds. All of them, or it raises."""
+        ...
+
+
+class DueEntry(msgspec.Struct, frozen=True):
+    """A conversation that falls due, and when (RFC 3339, as the index has it)."""
+
+    key: ConversationKey
+    due_at: str
+
+
+class DueList(Protocol):
+    """Which conversations are due for the archive. Eventually consistent. Raises `WarmUnavailable`."""
+
+    def read(self, day: str, shard: int, *, until_ms: int, limit: int, after: DueEntry | None) -> tuple[DueEntry, ...]:
+        """Entries of one shard of one day (``2026-11-29``) that are due by then, the oldest first, after an entry."""
+        ...
+
+    def refile(self, entry: DueEntry, *, due_ms: int | None) -> bool:
+        """Let it fall due then, or no more until it wakes up (None); False if it has moved since it was read."""
+        ...
+
+
+class ErasureStore(Protocol):
+    """Tombstones and receipts. Strongly consistent. Raises `WarmUnavailable`."""
+
+    def put_tombstone(self, key: ConversationKey, tombstone: Tombstone) -> Tombstone | None:
+        """Delete a conversation, for good: the tombstone stays. The one that stands already is returned instead."""
+        ...
+
+    def read(self, key: ConversationKey) -> tuple[Tombstone | None, tuple[ReceiptLine, ...]]:
+        """The tombstone and the receipt as it stands."""
+        ...
+
+    def put_line(self, key: ConversationKey, line: ReceiptLine) -> None:
+        """Write a store's line, in place of its last one."""
+        ...
+
+    def clear(self, key: ConversationKey) -> int:
+        """Remove every item of the conversation but the tombstone and its receipt; how many there were."""
+        ...
+
+
+class ExportStore(Protocol):
+    """Exports that were asked for; each is gone when it expires. Raises `WarmUnavailable`."""
+
+    def put(self, tenant: str, export: Export) -> None:
+        """Write it, in place of what it was."""
+        ...
+
+    def read(self, tenant: str, export: str) -> Export | None:
+        """One of them."""
+        ...
