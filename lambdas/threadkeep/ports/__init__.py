@@ -20,6 +20,7 @@ from threadkeep.ports.outside import (
     TokenRefused,
     TokenVerifier,
 )
+from threadkeep.ports.quotas import Quotas
 from threadkeep.ports.warm import (
     ConversationPage,
     DueEntry,
@@ -53,6 +54,7 @@ __all__ = [
     "PresignedGet",
     "PresignedPut",
     "Push",
+    "Quotas",
     "Responder",
     "TokenRefused",
     "TokenVerifier",
