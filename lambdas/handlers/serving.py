@@ -12,6 +12,7 @@ from threadkeep.domain.model import Caller
 from threadkeep.gateway.events import read_caller
 from threadkeep.gateway.reading import read_command, read_envelope
 from threadkeep.gateway.writing import write_error, write_reply
+from threadkeep.usecases.limits import meter
 from threadkeep.usecases.services import Reply, Services
 
 UseCase = Callable[[Services, Caller, Any], Reply]
@@ -50,4 +51,6 @@ def _run(event: dict[str, Any], frame: bytes, known: type[Command] | None, route
         raise Refused("token_expired", "The connection's token has expired; connect again with a new one.")
     if not caller.scopes & command.scopes:
         raise Refused("unauthorized", f"This action wants one of the scopes {', '.join(sorted(command.scopes))}.")
+    if known.metered:
+        meter(services, caller)
     return routes[known](services, caller, command)

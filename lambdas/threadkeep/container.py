@@ -57,6 +57,8 @@ def services() -> Services:
     from threadkeep.stores.bodies_s3 import BodiesS3  # noqa: PLC0415
     from threadkeep.stores.hot_valkey import HotValkey  # noqa: PLC0415
     from threadkeep.stores.push_gateway import GatewayPush  # noqa: PLC0415
+    from threadkeep.stores.quotas_memory import QuotasMemory  # noqa: PLC0415
+    from threadkeep.stores.quotas_valkey import QuotasValkey  # noqa: PLC0415
     from threadkeep.stores.responder_lambda import LambdaResponder  # noqa: PLC0415
     from threadkeep.stores.uploads_s3 import UploadsS3  # noqa: PLC0415
     from threadkeep.stores.valkey_client import ValkeyClient, connect  # noqa: PLC0415
@@ -81,8 +83,12 @@ def services() -> Services:
     if settings.responder_function:
         invoking = boto3.client("lambda", region_name=region, config=aws_config.STORE)
         responder = LambdaResponder(invoking, settings.responder_function)
+    valkey = ValkeyClient(lambda: connect(hot, region=region))
+    clock = SystemClock()
     return Services(
-        hot=HotValkey(ValkeyClient(lambda: connect(hot, region=region)), region=region),
+        hot=HotValkey(valkey, region=region),
+        quotas=QuotasValkey(valkey),
+        own_quotas=QuotasMemory(clock),
         warm=WarmDynamoDB(
             boto3.client("dynamodb", region_name=region, config=aws_config.STORE), settings.table, bodies
         ),
@@ -96,7 +102,7 @@ def services() -> Services:
         erase_queue=_absent("THREADKEEP_ERASE_QUEUE"),
         export_queue=_absent("THREADKEEP_EXPORT_QUEUE"),
         push=push,
-        clock=SystemClock(),
+        clock=clock,
         region=region,
         responder=responder,
     )

@@ -14,6 +14,7 @@ import pytest
 from handlers import connection, history, send, stream
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.weather import CALM, Weather
+from tests.support.house import UNLIMITED
 from threadkeep import container, telemetry
 from threadkeep.domain.errors import HotUnavailable, WarmUnavailable
 from threadkeep.ports import Delivery
@@ -24,6 +25,7 @@ from threadkeep.stores.exports_memory import ExportFilesMemory, ExportsMemory
 from threadkeep.stores.hot_memory import HotMemory
 from threadkeep.stores.manifests_memory import ManifestsMemory
 from threadkeep.stores.queue_memory import QueueMemory
+from threadkeep.stores.quotas_memory import QuotasMemory
 from threadkeep.stores.uploads_memory import UploadsMemory
 from threadkeep.stores.warm_memory import WarmMemory
 from threadkeep.usecases.services import Services
@@ -104,6 +106,8 @@ class Service:
             export_files=ExportFilesMemory(),
             erase_queue=QueueMemory(),
             export_queue=QueueMemory(),
+            quotas=QuotasMemory(scheduler, UNLIMITED),
+            own_quotas=QuotasMemory(scheduler, UNLIMITED),
             push=Push(self),
             clock=scheduler,
             region="here",

@@ -18,6 +18,7 @@ from threadkeep import container
 from threadkeep.domain import ids
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
+from threadkeep.domain.rates import Rate, Rates
 from threadkeep.schema import ROUTES
 from threadkeep.stores.cold_memory import ColdMemory
 from threadkeep.stores.due_memory import DueMemory
@@ -27,6 +28,7 @@ from threadkeep.stores.hot_memory import HotMemory
 from threadkeep.stores.manifests_memory import ManifestsMemory
 from threadkeep.stores.push_memory import PushMemory
 from threadkeep.stores.queue_memory import QueueMemory
+from threadkeep.stores.quotas_memory import QuotasMemory
 from threadkeep.stores.responder_memory import ResponderMemory
 from threadkeep.stores.uploads_memory import UploadsMemory
 from threadkeep.stores.warm_memory import WarmMemory
@@ -39,6 +41,10 @@ START_MS: Final = 1_800_000_000_000
 FAR_S: Final = 4_000_000_000
 """An expiry that no test reaches, in seconds as tokens have it."""
 BULKHEADS: Final = {action: bulkhead for bulkhead, actions in ROUTES.items() for action in actions}
+
+
+UNLIMITED: Final = Rates(user=Rate(per_s=1e6, burst=10**9), tenant=Rate(per_s=1e6, burst=10**9), streams_max=10**9)
+"""For tests of everything but the limits, whose clocks stand still."""
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +103,8 @@ class House:
         self.export_files = ExportFilesMemory()
         self.erase_queue = QueueMemory()
         self.export_queue = QueueMemory()
+        self.quotas = QuotasMemory(self.clock, UNLIMITED)
+        self.own_quotas = QuotasMemory(self.clock, UNLIMITED)
         self.push = PushMemory()
         self.responder = ResponderMemory()
         self.services = Services(
@@ -110,6 +118,8 @@ class House:
             export_files=self.export_files,
             erase_queue=self.erase_queue,
             export_queue=self.export_queue,
+            quotas=self.quotas,
+            own_quotas=self.own_quotas,
             push=self.push,
             clock=self.clock,
             region=REGION,

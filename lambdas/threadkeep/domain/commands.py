@@ -43,9 +43,16 @@ CHAT_OR_PRODUCE: Final = frozenset({"chat", "produce"})
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
-    """What every request has."""
+    """What every request has.
+
+    Attributes:
+        scopes: any of these may ask.
+        metered: taken from the caller's rate: what writes or costs, but for appends, of which each stream has one in
+            flight.
+    """
 
     scopes: ClassVar[frozenset[str]]
+    metered: ClassVar[bool] = False
 
     ref: Annotated[str, Meta(max_length=NAME_CHARS_MAX)] | None = None
 
@@ -62,6 +69,7 @@ class Ping(Command, frozen=True, tag="ping"):
 
 class CreateConversation(Command, frozen=True, tag="conversation.create"):
     scopes = CHAT_OR_PRODUCE
+    metered = True
 
     conversation: Id | None = None
     title: Title | None = None
@@ -79,6 +87,7 @@ class UpdateConversation(Command, frozen=True, tag="conversation.update"):
     """``title: null`` takes the title away; what is absent stays as it is."""
 
     scopes = CHAT
+    metered = True
 
     conversation: Id
     title: Title | UnsetType | None = UNSET
@@ -106,6 +115,7 @@ class Unsubscribe(Command, frozen=True, tag="conversation.unsubscribe"):
 
 class CreateMessage(Command, frozen=True, tag="message.create"):
     scopes = CHAT_OR_PRODUCE
+    metered = True
 
     conversation: Id
     parent: Id | None
@@ -121,6 +131,7 @@ class CreateMessage(Command, frozen=True, tag="message.create"):
 
 class RespondMessage(Command, frozen=True, tag="message.respond"):
     scopes = CHAT
+    metered = True
 
     conversation: Id
     parent: Id
@@ -141,6 +152,7 @@ class ListMessages(Command, frozen=True, tag="message.list"):
 
 class DeleteConversation(Command, frozen=True, tag="conversation.delete"):
     scopes = CHAT
+    metered = True
 
     conversation: Id
 
@@ -165,6 +177,7 @@ class ReadContext(Command, frozen=True, tag="context.read"):
 
 class CreateExport(Command, frozen=True, tag="export.create"):
     scopes = CHAT
+    metered = True
 
     format: Format
     conversation: Id | None = None
@@ -187,6 +200,7 @@ class CreateBlob(Command, frozen=True, tag="blob.create"):
     """``bytes`` has no bound here: what is too large is told so in words."""
 
     scopes = CHAT_OR_PRODUCE
+    metered = True
 
     conversation: Id
     bytes: Annotated[int, Meta(ge=1, lt=2**53)]
@@ -196,6 +210,7 @@ class CreateBlob(Command, frozen=True, tag="blob.create"):
 
 class OpenStream(Command, frozen=True, tag="stream.open"):
     scopes = PRODUCE
+    metered = True
 
     conversation: Id
     parent: Id | None

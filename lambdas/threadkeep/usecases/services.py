@@ -19,6 +19,7 @@ from threadkeep.ports import (
     JobQueue,
     ManifestStore,
     Push,
+    Quotas,
     Responder,
     UploadStore,
     WarmStore,
@@ -55,7 +56,12 @@ class Owners:
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The ports that a use case works with, as the container builds them once per sandbox."""
+    """The ports that a use case works with, as the container builds them once per sandbox.
+
+    Attributes:
+        quotas: for the whole region.
+        own_quotas: this sandbox's own, for while the region's are away.
+    """
 
     hot: HotStore
     warm: WarmStore
@@ -70,6 +76,8 @@ class Services:
     export_files: ExportFiles
     erase_queue: JobQueue
     export_queue: JobQueue
+    quotas: Quotas
+    own_quotas: Quotas
     responder: Responder | None = None
     owners: Owners = field(default_factory=Owners)
     last_log: LastLog = field(default_factory=LastLog)
