@@ -15,6 +15,8 @@ from local.keys import SigningKey
 from local.progress import Steps
 from local.state import Address, CloudState
 from local.valkey import running_valkey
+from tests.support.dynalite import running_dynalite
+from tests.support.emulator import running_emulator
 from tests.support.leftovers import keys_left_for_ever
 
 
@@ -46,6 +48,21 @@ def valkey_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address
     """A real Valkey in cluster mode, one node with all slots; it refuses scripts across slots."""
     with interruptible(), running_valkey(tmp_path_factory.mktemp("valkey"), is_cluster=True) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def dynalite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of a DynamoDB that meters reads, and writes to the table, as the real one does."""
+    with interruptible(), running_dynalite(tmp_path_factory.mktemp("dynalite")) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of an AWS emulator with nothing in it; it meters writes to indexes as DynamoDB does."""
+    folder = tmp_path_factory.mktemp("ministack")
+    with interruptible(), running_emulator(folder) as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(scope="session")

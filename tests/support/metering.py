@@ -1,0 +1,109 @@
+"""What a DynamoDB client asks of the table: its calls, and the units that the answers say they took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_METERED: Final = frozenset(
+    {
+        "BatchGetItem",
+        "BatchWriteItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "Scan",
+        "TransactGetItems",
+        "TransactWriteItems",
+        "UpdateItem",
+    }
+)
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One call that was made.
+
+    Attributes:
+        operation: as the API names it, e.g. ``PutItem``.
+        sort_keys: of the items that it names or puts; of a query, the lower bound.
+        units: of the table and its indexes together; 0 where it was refused, since a refusal does not say. On AWS a
+            refused condition takes the units of the write all the same (DynamoDB developer guide, "Condition
+            expressions", read 2026-11-29).
+        index_units: of these, those of the indexes.
+        is_refused: it was answered by an error.
+    """
+
+    operation: str
+    sort_keys: tuple[str, ...]
+    units: float
+    index_units: float
+    is_refused: bool
+
+
+class Meter:
+    """The calls of one client, in order."""
+
+    def __init__(self, client: DynamoDBClient) -> None:
+        self.calls: list[Call] = []
+        events = client.meta.events
+        events.register("provide-client-params.dynamodb.*", _ask)
+        events.register("before-parameter-build.dynamodb.*", _keep_request)
+        events.register("after-call.dynamodb.*", self._note)
+
+    @contextmanager
+    def counting(self) -> Iterator[list[Call]]:
+        """The calls that are made within the block."""
+        counted: list[Call] = []
+        begin = len(self.calls)
+        yield counted
+        counted += self.calls[begin:]
+
+    def _note(self, *, model: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+        told = parsed.get("ConsumedCapacity") or []
+        tables = told if isinstance(told, list) else [told]
+        of_indexes = [
+            index["CapacityUnits"]
+            for table in tables
+            for kind in ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")
+            for index in table.get(kind, {}).values()
+        ]
+        self.calls.append(
+            Call(
+                operation=model.name,
+                sort_keys=_sort_keys(context["asked"]),
+                units=sum(table["CapacityUnits"] for table in tables),
+                index_units=sum(of_indexes),
+                is_refused="Error" in parsed,
+            )
+        )
+
+
+def units(calls: list[Call], operation: str | None = None) -> float:
+    """What they took together."""
+    return sum(call.units for call in calls if operation in {None, call.operation})
+
+
+def _ask(*, params: dict[str, Any], model: Any, **_: Any) -> dict[str, Any] | None:
+    return params | {"ReturnConsumedCapacity": "INDEXES"} if model.name in _METERED else None
+
+
+def _keep_request(*, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+    context["asked"] = params
+
+
+def _sort_keys(asked: dict[str, Any]) -> tuple[str, ...]:
+    """Those that the request names."""
+    keys = [asked[name] for name in ("Key", "Item") if name in asked]
+    for of_table in asked.get("RequestItems", {}).values():
+        requests = of_table["Keys"] if isinstance(of_table, dict) else [next(iter(each.values())) for each in of_table]
+        keys += [each.get("Key", each.get("Item", each)) for each in requests]
+    values: dict[str, Any] = asked.get("ExpressionAttributeValues", {}) if "KeyConditionExpression" in asked else {}
+    low = values.get(":low", values.get(":gone", {})).get("S")
+    return (*(key["sk"]["S"] for key in keys if "sk" in key), *([low] if low else []))
