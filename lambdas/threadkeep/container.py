@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from threadkeep.config import Config, ConfigError
+from threadkeep.domain.erasure import Terms
 from threadkeep.ports import BodyStore, Push, Responder, UploadStore
 from threadkeep.usecases.services import Services
 
@@ -99,7 +100,10 @@ def services() -> Services:
         erasures=_absent("THREADKEEP_TABLE"),
         exports=_absent("THREADKEEP_TABLE"),
         export_files=_absent("THREADKEEP_BUCKET"),
+        objects=_absent("THREADKEEP_BUCKET"),
+        terms=Terms(regions=(region,)),
         erase_queue=_absent("THREADKEEP_ERASE_QUEUE"),
+        tell_queue=_absent("THREADKEEP_TELL_QUEUE"),
         export_queue=_absent("THREADKEEP_EXPORT_QUEUE"),
         push=push,
         clock=clock,

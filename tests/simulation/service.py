@@ -16,6 +16,7 @@ from tests.simulation.scheduler import Scheduler
 from tests.simulation.weather import CALM, Weather
 from tests.support.house import UNLIMITED
 from threadkeep import container, telemetry
+from threadkeep.domain.erasure import Terms
 from threadkeep.domain.errors import HotUnavailable, WarmUnavailable
 from threadkeep.ports import Delivery
 from threadkeep.schema import ROUTES
@@ -100,11 +101,14 @@ class Service:
             warm=Stormy(self, self.warm, "warm"),
             uploads=UploadsMemory(),
             manifests=ManifestsMemory(self.warm),
-            cold=ColdMemory("here"),
+            cold=(cold := ColdMemory("here")),
+            objects=cold,
+            terms=Terms(regions=("here",)),
             erasures=ErasuresMemory(self.warm),
             exports=ExportsMemory(),
             export_files=ExportFilesMemory(),
             erase_queue=QueueMemory(),
+            tell_queue=QueueMemory(),
             export_queue=QueueMemory(),
             quotas=QuotasMemory(scheduler, UNLIMITED),
             own_quotas=QuotasMemory(scheduler, UNLIMITED),

@@ -17,6 +17,7 @@ from tests.support.hot import SetClock
 from threadkeep import container
 from threadkeep.domain import ids
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
+from threadkeep.domain.erasure import Terms
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.domain.rates import Rate, Rates
 from threadkeep.schema import ROUTES
@@ -102,6 +103,7 @@ class House:
         self.exports = ExportsMemory()
         self.export_files = ExportFilesMemory()
         self.erase_queue = QueueMemory()
+        self.tell_queue = QueueMemory()
         self.export_queue = QueueMemory()
         self.quotas = QuotasMemory(self.clock, UNLIMITED)
         self.own_quotas = QuotasMemory(self.clock, UNLIMITED)
@@ -116,7 +118,10 @@ class House:
             erasures=self.erasures,
             exports=self.exports,
             export_files=self.export_files,
+            objects=self.cold,
+            terms=Terms(regions=(REGION,)),
             erase_queue=self.erase_queue,
+            tell_queue=self.tell_queue,
             export_queue=self.export_queue,
             quotas=self.quotas,
             own_quotas=self.own_quotas,

@@ -97,8 +97,16 @@ ARCHIVE_SETTLE_MS: Final = 60 * 60_000
 """How long a manifest has to have stood before the messages that it covers are deleted from the table."""
 ERASURE_SECOND_PASS_MS: Final = 30 * 60_000
 """After so long an erasure takes what was under way when it began."""
+ERASURE_ITEMS_MAX: Final = 250
+"""Items of the table that one step of an erasure removes, before it writes down how many they were."""
 QUEUE_DELAY_S_MAX: Final = 15 * 60
 """SQS delays a message by no more (SQS developer guide, "Delay queues", read 2026-11-29)."""
 EXPORT_LIVES_MS: Final = 24 * 60 * 60_000
+EXPORTS_RUNNING_MAX: Final = 2
+"""Exports of one user under way: each reads all that the user has."""
+EXPORT_LOST_MS: Final = 6 * 60 * 60_000
+"""An export that is still not finished after so long is not under way any more: longer than all attempts take."""
+EXPORT_HELD_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of a conversation, while it is written oldest first: what is read beyond that is let go, and read again."""
 DOWNLOAD_URL_S: Final = 15 * 60
 """How long a link to a blob or an export works; asked for again, there is a new one."""

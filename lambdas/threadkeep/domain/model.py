@@ -8,12 +8,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain import ids, times
+from threadkeep.domain.bounds import PULSE_EVERY_MS
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.ops import Parts
 
 Role = Literal["system", "user", "assistant", "tool"]
 Status = Literal["complete", "stopped", "failed", "interrupted"]
 
+_DAY_MS: Final = 24 * 60 * 60 * 1_000
 _BYTES_A_TOKEN: Final = 4
 _COUNT_DIGITS_MAX: Final = 15
 """What every JSON reader takes exactly. `int` itself refuses more than 4,300 digits, and a stream must settle."""
@@ -42,7 +44,11 @@ class ConversationKey(msgspec.Struct, frozen=True):
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A conversation as its owner sees it."""
+    """A conversation as its owner sees it.
+
+    Attributes:
+        retention_days: so long after its last activity it is gone; None: it stays.
+    """
 
     id: str
     owner: str
@@ -51,6 +57,20 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     active_at: str
     title: str | None = None
     retention_days: int | None = None
+
+    @property
+    def expires_ms(self) -> int | None:
+        """When its retention ends (ms since the epoch); None where it has none.
+
+        Its last activity is written at most once every `PULSE_EVERY_MS`: so much later, and never too early.
+        """
+        if self.retention_days is None:
+            return None
+        return times.from_rfc3339(self.active_at) + PULSE_EVERY_MS + self.retention_days * _DAY_MS
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Whether it is to be treated as gone. Trust it with an ``active_at`` that is the pulse's alone."""
+        return self.expires_ms is not None and now_ms >= self.expires_ms
 
 
 class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):

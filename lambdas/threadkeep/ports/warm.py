@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain.archive import Manifest
-from threadkeep.domain.erasure import ReceiptLine, Tombstone
+from threadkeep.domain.erasure import ReceiptLine, Store, Tombstone
 from threadkeep.domain.exports import Export
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
@@ -143,12 +143,24 @@ class ErasureStore(Protocol):
         """The tombstone and the receipt as it stands."""
         ...
 
-    def put_line(self, key: ConversationKey, line: ReceiptLine) -> None:
-        """Write a store's line, in place of its last one."""
+    def gone(self, keys: Sequence[ConversationKey]) -> frozenset[ConversationKey]:
+        """Those of them that a tombstone stands for."""
+        ...
+
+    def note(
+        self, key: ConversationKey, region: str, store: Store, *, count: int, is_pass: bool, is_done: bool, now_ms: int
+    ) -> None:
+        """Add to a store's line what was found there and removed, and the pass, if one is through.
+
+        One step, so that two passes at once lose nothing of each other's. ``is_done`` ends the line, for good.
+        """
         ...
 
     def clear(self, key: ConversationKey) -> int:
-        """Remove every item of the conversation but the tombstone and its receipt; how many there were."""
+        """Remove items of the conversation, but never the tombstone or its receipt; how many, 0 if there are no more.
+
+        At most `ERASURE_ITEMS_MAX` of them, so that they are counted soon; all of these, or it raises.
+        """
         ...
 
 

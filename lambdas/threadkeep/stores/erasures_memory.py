@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from threadkeep.domain.erasure import ReceiptLine, Tombstone
+from collections.abc import Sequence
+
+from threadkeep.domain import times
+from threadkeep.domain.erasure import ReceiptLine, Store, Tombstone
 from threadkeep.domain.model import ConversationKey
 from threadkeep.stores.warm_memory import WarmMemory
 
@@ -27,12 +30,29 @@ class ErasuresMemory:
         lines = self.lines.get(key, {})
         return self._warm.gone.get(key), tuple(line for _, line in sorted(lines.items()))
 
-    def put_line(self, key: ConversationKey, line: ReceiptLine) -> None:
+    def gone(self, keys: Sequence[ConversationKey]) -> frozenset[ConversationKey]:
         """See `ErasureStore`."""
         self._warm.check_available()
-        self.lines.setdefault(key, {})[line.region, line.store] = line
+        return frozenset(key for key in keys if key in self._warm.gone)
+
+    def note(
+        self, key: ConversationKey, region: str, store: Store, *, count: int, is_pass: bool, is_done: bool, now_ms: int
+    ) -> None:
+        """See `ErasureStore`."""
+        self._warm.check_available()
+        lines = self.lines.setdefault(key, {})
+        last = lines.get((region, store))
+        lines[region, store] = ReceiptLine(
+            region=region,
+            store=store,
+            found=(last.found if last else 0) + count,
+            removed=(last.removed if last else 0) + count,
+            passes=(last.passes if last else 0) + is_pass,
+            state="done" if is_done or (last and last.state == "done") else "running",
+            updated_at=times.to_rfc3339(now_ms),
+        )
 
     def clear(self, key: ConversationKey) -> int:
-        """See `ErasureStore`."""
+        """See `ErasureStore`. All of them at once, since nothing here breaks off."""
         self._warm.check_available()
         return self._warm.clear(key)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from threadkeep.domain.bounds import HEAD_CACHE_MS
+from threadkeep.domain.erasure import Terms
 from threadkeep.domain.errors import not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey
 from threadkeep.ports import (
@@ -18,6 +19,7 @@ from threadkeep.ports import (
     HotStore,
     JobQueue,
     ManifestStore,
+    ObjectSweep,
     Push,
     Quotas,
     Responder,
@@ -53,6 +55,10 @@ class Owners:
         if len(self._known) > self.ENTRIES_MAX:
             self._known.popitem(last=False)
 
+    def forget(self, key: ConversationKey) -> None:
+        """It is gone, as far as this sandbox knows."""
+        self._known.pop(key, None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
@@ -74,7 +80,10 @@ class Services:
     erasures: ErasureStore
     exports: ExportStore
     export_files: ExportFiles
+    objects: ObjectSweep
+    terms: Terms
     erase_queue: JobQueue
+    tell_queue: JobQueue
     export_queue: JobQueue
     quotas: Quotas
     own_quotas: Quotas
@@ -83,14 +92,21 @@ class Services:
     last_log: LastLog = field(default_factory=LastLog)
 
 
-def authorize(services: Services, caller: Caller, conversation: str) -> ConversationKey:
+def authorize(services: Services, caller: Caller, conversation: str, *, fresh: bool = False) -> ConversationKey:
     """The conversation's key, if the caller may see it: its owner, or who produces for the tenant.
 
+    Args:
+        services: the ports.
+        caller: who asks.
+        conversation: its id.
+        fresh: ask the table (one query) whatever this sandbox remembers. Reads do, and writes that go past the hot
+            tier; the others are told by its gravestone that the conversation was deleted meanwhile.
+
     Raises:
-        Refused: ``not_found``, whether it is foreign, deleted or never existed.
+        Refused: ``not_found``, whether it is foreign, deleted, expired or never existed.
     """
     key = ConversationKey(caller.tenant, conversation)
-    owner = services.owners.get(key, services.clock.now_ms())
+    owner = None if fresh else services.owners.get(key, services.clock.now_ms())
     if owner is None:
         owner = read_own(services, caller, conversation).owner
     if owner != caller.user and not caller.produces:
@@ -105,10 +121,12 @@ def read_own(services: Services, caller: Caller, conversation: str) -> Conversat
         Refused: as `authorize`.
     """
     key = ConversationKey(caller.tenant, conversation)
+    now_ms = services.clock.now_ms()
     head = services.warm.read_head(key)
-    if not isinstance(head, Conversation):
+    if not isinstance(head, Conversation) or head.is_expired(now_ms):
+        services.owners.forget(key)
         raise not_found()
-    services.owners.note(key, head.owner, services.clock.now_ms())
+    services.owners.note(key, head.owner, now_ms)
     if head.owner != caller.user and not caller.produces:
         raise not_found()
     return head
