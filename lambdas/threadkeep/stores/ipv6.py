@@ -43,11 +43,11 @@ class _OverIpv6:
         raise failure or NewConnectionError(self, "the name has no IPv6 address")  # type: ignore[arg-type]
 
 
-class _PlainConnection(_OverIpv6, botocore.awsrequest.AWSHTTPConnection):  # type: ignore[misc] -- theirs differ
+class _PlainConnection(_OverIpv6, botocore.awsrequest.AWSHTTPConnection):  # type: ignore[misc]
     pass
 
 
-class _TlsConnection(_OverIpv6, botocore.awsrequest.AWSHTTPSConnection):  # type: ignore[misc] -- theirs differ
+class _TlsConnection(_OverIpv6, botocore.awsrequest.AWSHTTPSConnection):  # type: ignore[misc]
     pass
 
 
