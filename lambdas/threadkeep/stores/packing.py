@@ -4,7 +4,7 @@
 
     1 byte    format
     16 bytes  BLAKE2b over the conversation's and the message's id and all that follows
-    n bytes   zlib (RFC 1950) of a JSON object in UTF-8
+    n bytes   deflate (RFC 1951) of a JSON object in UTF-8, after `threadkeep.stores.packing_dictionary`
 
 Client JSON in it stands byte for byte as it came in, so numbers keep their kind and every digit, and what a table
 would refuse or change (empty sets, U+0000, 38 digits and more) is never an attribute of the table.
@@ -22,10 +22,13 @@ from msgspec import UNSET, UnsetType
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Message
 from threadkeep.domain.ops import Parts
+from threadkeep.stores.packing_dictionary import DICTIONARY
 
 _FORMAT: Final = 1
 _DIGEST_BYTES: Final = 16
 _HEADER_BYTES: Final = 1 + _DIGEST_BYTES
+_RAW: Final = -zlib.MAX_WBITS
+"""Without zlib's own header and checksum, which would say less than ours."""
 
 
 class Unreadable(Exception):  # noqa: N818 -- named for the state that it reports
@@ -69,7 +72,8 @@ _BODY: Final = msgspec.json.Decoder(Body)
 
 def pack(message: Message) -> bytes:
     """The body of a message, packed."""
-    compressed = zlib.compress(encode(Body.from_message(message)))
+    deflate = zlib.compressobj(wbits=_RAW, zdict=DICTIONARY)
+    compressed = deflate.compress(encode(Body.from_message(message))) + deflate.flush()
     return bytes([_FORMAT]) + _digest(message.conversation, message.id, compressed) + compressed
 
 
@@ -85,7 +89,7 @@ def unpack(conversation: str, message: str, packed: bytes) -> Body:
     if packed[1:_HEADER_BYTES] != _digest(conversation, message, compressed):
         raise Unreadable(conversation, message, "its body does not match its checksum")
     # Whoever wrote the checksum wrote the rest: from here on nothing can fail but by a fault of our own.
-    return _BODY.decode(zlib.decompress(compressed))
+    return _BODY.decode(zlib.decompressobj(wbits=_RAW, zdict=DICTIONARY).decompress(compressed))
 
 
 def _digest(conversation: str, message: str, compressed: bytes) -> bytes:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from tests.support.conversations import awkward_object, message, text_parts
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import ConversationKey, Message
 from threadkeep.stores.packing import Body, Unreadable, pack, unpack
+from threadkeep.stores.packing_dictionary import DICTIONARY
 
 KEY = ConversationKey("acme", "01a0c450-6c00-7745-89d2-49210750a2df")
 
@@ -52,3 +55,13 @@ def test_another_messages_body_is_damage_too_and_the_error_says_which_message(pa
 def test_an_unknown_format_says_so(packed_message: Message) -> None:
     with pytest.raises(Unreadable, match="not of format 1"):
         unpack(KEY.conversation, packed_message.id, b"\x02" + pack(packed_message)[1:])
+
+
+def test_the_dictionary_of_format_1_is_the_one_that_bodies_were_packed_with() -> None:
+    known = "99d84824bdf651e2a6b40dbd387ddab1ab327790ce405f2aebacc354343e2021"
+    assert hashlib.sha256(DICTIONARY).hexdigest() == known
+
+
+def test_a_short_body_takes_little_more_than_its_text() -> None:
+    text = "Could you explain how this works, and what other people use it for?"
+    assert len(pack(message(KEY, text_parts(text)))) <= len(text) + 17  # the header
