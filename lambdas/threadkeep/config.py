@@ -72,6 +72,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         region: the region the function runs in.
         table: name of the global table; empty for a function that has no use of it.
         bucket: name of this region's cold bucket; empty likewise.
+        buckets: every region's, this one's too, by region; empty likewise.
         connections_url: base of ``@connections``, e.g. ``https://{api}.execute-api.{region}.amazonaws.com/{stage}``.
         hot: where Valkey stands; None for a function that has no use of it.
         model: which model answers; None for every function but the responder.
@@ -87,6 +88,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     table: str = ""
     bucket: str = ""
+    buckets: dict[str, str] = {}
     connections_url: str = ""
     hot: HotConfig | None = None
     model: ModelConfig | None = None
@@ -101,14 +103,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def to_environment(self) -> dict[str, str]:
         """One variable a setting, ``THREADKEEP_<NAME>``; strings as they are (they may hold deploy-time tokens).
 
-        ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``model`` likewise, ``allowed_origins`` a list separated by spaces.
+        ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``model`` likewise, ``allowed_origins`` a list separated by spaces,
+        ``buckets`` such a list of ``region=name``.
         """
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _NESTED}
         for group in _NESTED:
             nested = getattr(self, group)
             if nested is not None:
                 values |= {f"{group}_{name}": getattr(nested, name) for name in nested.__struct_fields__}
-        return {_PREFIX + name.upper(): _text(value) for name, value in values.items() if value not in ("", ())}
+        return {_PREFIX + name.upper(): _text(value) for name, value in values.items() if value not in ("", (), {})}
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Config:
@@ -127,6 +130,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         fields: dict[str, Any] = own | {group: values for group, values in nested.items() if values}
         if "allowed_origins" in own:
             fields["allowed_origins"] = own["allowed_origins"].split()
+        if "buckets" in own:
+            pairs = [pair.partition("=") for pair in own["buckets"].split()]
+            fields["buckets"] = {region: name for region, _, name in pairs}
         try:
             return msgspec.convert(fields, cls, strict=False)
         except msgspec.ValidationError as error:
@@ -138,4 +144,6 @@ def _text(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return " ".join(value)
+    if isinstance(value, dict):
+        return " ".join(f"{name}={text}" for name, text in value.items())
     return str(value)

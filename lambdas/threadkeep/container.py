@@ -9,7 +9,7 @@ from typing import Any
 
 from threadkeep.config import Config, ConfigError
 from threadkeep.domain.erasure import Terms
-from threadkeep.ports import BodyStore, Push, Responder, UploadStore
+from threadkeep.ports import BodyStore, ColdStore, ExportFiles, Push, Responder, UploadStore
 from threadkeep.usecases.services import Services
 
 
@@ -56,7 +56,11 @@ def services() -> Services:
 
     from threadkeep.stores import aws_config  # noqa: PLC0415
     from threadkeep.stores.bodies_s3 import BodiesS3  # noqa: PLC0415
+    from threadkeep.stores.buckets_s3 import Buckets  # noqa: PLC0415
+    from threadkeep.stores.cold_s3 import ColdS3  # noqa: PLC0415
+    from threadkeep.stores.export_files_s3 import ExportFilesS3  # noqa: PLC0415
     from threadkeep.stores.hot_valkey import HotValkey  # noqa: PLC0415
+    from threadkeep.stores.manifests_dynamodb import ManifestsDynamoDB  # noqa: PLC0415
     from threadkeep.stores.push_gateway import GatewayPush  # noqa: PLC0415
     from threadkeep.stores.quotas_memory import QuotasMemory  # noqa: PLC0415
     from threadkeep.stores.quotas_valkey import QuotasValkey  # noqa: PLC0415
@@ -70,11 +74,16 @@ def services() -> Services:
     if hot is None:
         raise ConfigError("environment of the function: THREADKEEP_HOT_HOST and THREADKEEP_HOT_PORT are missing")
     region = settings.region
-    bodies: BodyStore = _absent("THREADKEEP_BUCKET")
-    uploads: UploadStore = _absent("THREADKEEP_BUCKET")
-    if settings.bucket:
-        bucket = boto3.client("s3", region_name=region, config=aws_config.BUCKET)
-        bodies, uploads = BodiesS3(bucket, settings.bucket), UploadsS3(bucket, settings.bucket)
+    bodies: BodyStore = _absent("THREADKEEP_BUCKETS")
+    uploads: UploadStore = _absent("THREADKEEP_BUCKETS")
+    cold: ColdStore = _absent("THREADKEEP_BUCKETS")
+    export_files: ExportFiles = _absent("THREADKEEP_BUCKETS")
+    if settings.buckets:
+        buckets = Buckets(
+            settings.buckets, lambda place: boto3.client("s3", region_name=place, config=aws_config.BUCKET)
+        )
+        bodies, uploads = BodiesS3(buckets, region), UploadsS3(buckets, region)
+        cold, export_files = ColdS3(buckets, region), ExportFilesS3(buckets[region])
     push: Push = _absent("THREADKEEP_CONNECTIONS_URL")
     if url := settings.connections_url:
         push = GatewayPush(
@@ -86,20 +95,19 @@ def services() -> Services:
         responder = LambdaResponder(invoking, settings.responder_function)
     valkey = ValkeyClient(lambda: connect(hot, region=region))
     clock = SystemClock()
+    table = boto3.client("dynamodb", region_name=region, config=aws_config.STORE)
     return Services(
         hot=HotValkey(valkey, region=region),
         quotas=QuotasValkey(valkey),
         own_quotas=QuotasMemory(clock),
-        warm=WarmDynamoDB(
-            boto3.client("dynamodb", region_name=region, config=aws_config.STORE), settings.table, bodies
-        ),
+        warm=WarmDynamoDB(table, settings.table, bodies),
         uploads=uploads,
         # Each owner puts its store here; till then a use says which setting is missing.
-        manifests=_absent("THREADKEEP_TABLE"),
-        cold=_absent("THREADKEEP_BUCKETS"),
+        manifests=ManifestsDynamoDB(table, settings.table),
+        cold=cold,
         erasures=_absent("THREADKEEP_TABLE"),
         exports=_absent("THREADKEEP_TABLE"),
-        export_files=_absent("THREADKEEP_BUCKET"),
+        export_files=export_files,
         objects=_absent("THREADKEEP_BUCKET"),
         terms=Terms(regions=(region,)),
         erase_queue=_absent("THREADKEEP_ERASE_QUEUE"),

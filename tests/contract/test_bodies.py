@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.support.conversations import NOW_MS
-from tests.support.moto_table import BUCKET, moto_clients
+from tests.support.moto_table import BUCKET, REGION, buckets_of, moto_clients
 from threadkeep.domain import ids
 from threadkeep.domain.model import ConversationKey
 from threadkeep.ports import BodyStore
@@ -41,7 +41,9 @@ def bodies(request: pytest.FixtureRequest) -> Bodies:
         memory = BodiesMemory()
         return Bodies(memory, memory.objects.__setitem__)
     _, bucket = request.getfixturevalue("clients")
-    return Bodies(BodiesS3(bucket, BUCKET), lambda key, body: bucket.put_object(Bucket=BUCKET, Key=key, Body=body))
+    return Bodies(
+        BodiesS3(buckets_of(bucket), REGION), lambda key, body: bucket.put_object(Bucket=BUCKET, Key=key, Body=body)
+    )
 
 
 def new_key(tenant: str = "acme") -> ConversationKey:
@@ -52,7 +54,7 @@ def new_key(tenant: str = "acme") -> ConversationKey:
 def test_a_body_comes_back_as_it_is(bodies: Bodies, body: bytes) -> None:
     key, message = new_key(), ids.mint(NOW_MS)
     pointer = bodies.store.put(key, message, body)
-    assert pointer.startswith(f"acme/{key.conversation}/bodies/{message}/")
+    assert pointer.startswith(f"bodies/acme/{key.conversation}/{message}/")
     assert bodies.store.get(pointer) == body
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.support.conversations import NOW_MS
-from tests.support.moto_table import BUCKET, moto_clients
+from tests.support.moto_table import BUCKET, REGION, buckets_of, moto_clients
 from threadkeep.domain import ids
 from threadkeep.domain.bounds import UPLOAD_BYTES_MAX
 from threadkeep.domain.model import ConversationKey
@@ -64,7 +64,7 @@ def uploads(request: pytest.FixtureRequest) -> Uploads:
         )
     _, bucket = request.getfixturevalue("clients")
     return Uploads(
-        UploadsS3(bucket, BUCKET),
+        UploadsS3(buckets_of(bucket), REGION),
         lambda url, content: bucket.put_object(Bucket=BUCKET, Key=key_in(url), Body=content),
         lambda key: bytes(bucket.get_object(Bucket=BUCKET, Key=key)["Body"].read()),
         lambda key: bucket.delete_object(Bucket=BUCKET, Key=key),
@@ -136,7 +136,7 @@ def test_what_is_kept_outlives_the_upload(uploads: Uploads) -> None:
     uploads.remove(object_keys.upload(key, upload.sha256))
     assert uploads.store.keep(key, upload)
     assert uploads.store.read(key, upload) is None
-    assert uploads.content_of(f"a%2Fb/{key.conversation}/blobs/{upload.sha256}") == CONTENT
+    assert uploads.content_of(f"blobs/a%2Fb/{key.conversation}/{upload.sha256}") == CONTENT
 
 
 def test_what_is_not_there_cannot_be_kept(uploads: Uploads) -> None:

@@ -19,7 +19,7 @@ from tests.support.conversations import (
     noise_of_three_bytes,
     text_parts,
 )
-from tests.support.moto_table import BUCKET, TABLE, empty_table, moto_clients
+from tests.support.moto_table import REGION, TABLE, buckets_of, empty_table, moto_clients
 from threadkeep.domain import ids, times
 from threadkeep.domain.bounds import FRAME_BYTES_MAX, PULSE_EVERY_MS
 from threadkeep.domain.errors import Refused
@@ -65,7 +65,7 @@ def warm(request: pytest.FixtureRequest) -> Warm:
     def bury(key: ConversationKey) -> None:
         table.put_item(TableName=TABLE, Item=primary_key(key, SORT_GONE))
 
-    return Warm(WarmDynamoDB(table, TABLE, BodiesS3(bucket, BUCKET)), bury)
+    return Warm(WarmDynamoDB(table, TABLE, BodiesS3(buckets_of(bucket), REGION)), bury)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from moto import mock_aws
 
 from threadkeep import schema
 from threadkeep.stores import aws_config
+from threadkeep.stores.buckets_s3 import Bucket
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 REGION = "us-east-1"
 TABLE = "threadkeep-test"
 BUCKET = "threadkeep-test"
+
+
+def buckets_of(client: S3Client) -> dict[str, Bucket]:
+    """The one region that has a bucket here."""
+    return {REGION: Bucket(client, BUCKET)}
 
 
 @contextmanager

@@ -88,7 +88,15 @@ class ColdStore(Protocol):
         ...
 
     def missing_in(self, key: ConversationKey, manifest: Manifest) -> tuple[str, ...]:
-        """The regions whose bucket does not hold the segment as it was written."""
+        """The regions whose bucket does not hold the segment as it was written, or a body that it points to."""
+        ...
+
+    def mend(self, key: ConversationKey, manifest: Manifest) -> None:
+        """Put the segment, and the bodies that it points to, into the buckets that `missing_in` names.
+
+        Raises:
+            SegmentDamaged: no region's bucket gives it as it was written.
+        """
         ...
 
 

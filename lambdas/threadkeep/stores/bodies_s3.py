@@ -2,60 +2,50 @@
 
 from __future__ import annotations
 
-import base64
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from botocore.exceptions import ClientError
-
+from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.stores import object_keys
-from threadkeep.stores.aws_faults import code_of, warm_unavailable
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+from threadkeep.stores.buckets_s3 import Bucket, ObjectsS3
+from threadkeep.stores.packing import Unreadable
 
 
 class BodiesS3:
-    """`threadkeep.ports.BodyStore` on a bucket; objects are written once and never changed.
+    """`threadkeep.ports.BodyStore` on the regions' buckets; objects are written once and never changed.
+
+    A body lies in the bucket of the region that its message was written in, until the archive puts it everywhere.
 
     Args:
-        client: an S3 client, built with `threadkeep.stores.aws_config.BUCKET`.
-        bucket: the bucket's name.
+        buckets: of all regions.
+        region: the own one, whose bucket is written, and read first.
     """
 
-    def __init__(self, client: S3Client, bucket: str) -> None:
-        self._client = client
-        self._bucket = bucket
+    def __init__(self, buckets: Mapping[str, Bucket], region: str) -> None:
+        self._buckets = buckets
+        self._region = region
 
-    @warm_unavailable()
     def put(self, key: ConversationKey, message: str, body: bytes) -> str:
-        """See `BodyStore`. S3 checks the hash before it keeps anything; what is there already is the same content."""
+        """See `BodyStore`. What is there already is the same content, unless it is damaged, and then `get` says so."""
         object_key = object_keys.body(key, message, body)
-        digest = bytes.fromhex(object_keys.sha256(body))
-        try:
-            self._client.put_object(
-                Bucket=self._bucket,
-                Key=object_key,
-                Body=body,
-                ChecksumSHA256=base64.b64encode(digest).decode("ascii"),
-                IfNoneMatch="*",
-            )
-        except ClientError as error:
-            if code_of(error) != "PreconditionFailed":
-                raise
+        ObjectsS3(self._buckets[self._region]).put_once(object_key, body)
         return object_key
 
-    @warm_unavailable()
     def get(self, pointer: str) -> bytes:
         """See `BodyStore`.
 
         Raises:
-            Unreadable: the object is missing, or not what was put.
+            Unreadable: no region has the object as it was put.
         """
-        try:
-            content = self._client.get_object(Bucket=self._bucket, Key=pointer)["Body"].read()
-        except ClientError as error:
-            if code_of(error) != "NoSuchKey":
-                raise
-            return object_keys.check_body(pointer, None)
-        return object_keys.check_body(pointer, content)
+        unreadable: Unreadable | None = None
+        unanswered: WarmUnavailable | None = None
+        for region in sorted(self._buckets, key=lambda region: region != self._region):
+            try:
+                content = ObjectsS3(self._buckets[region]).read(pointer)
+                return object_keys.check_body(pointer, content)
+            except Unreadable as found:
+                unreadable = unreadable or found
+            except WarmUnavailable as unavailable:
+                unanswered = unanswered or unavailable
+        # While a region does not answer, nobody knows that the body is lost.
+        raise unanswered or unreadable or ValueError("a body store needs its own region's bucket")

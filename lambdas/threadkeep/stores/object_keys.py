@@ -1,4 +1,8 @@
-"""The keys of the bucket: the one place that builds them, and always with the tenant in them."""
+"""The keys of the bucket: the one place that builds them, and always with the tenant in them.
+
+Each begins with what it is a key of (`threadkeep.schema`), then tenant and conversation: so a bucket's rules tell the
+kinds apart, and all of one kind that a conversation has lies under one prefix.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +13,49 @@ import msgspec
 
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.uploads import Upload
-from threadkeep.schema import UPLOADS_PREFIX
+from threadkeep.schema import BLOBS_PREFIX, BODIES_PREFIX, EXPORTS_PREFIX, SEGMENTS_PREFIX, UPLOADS_PREFIX
 from threadkeep.stores.packing import Unreadable
 from threadkeep.stores.table_keys import encode_name
 
 
 def body(key: ConversationKey, message: str, content: bytes) -> str:
-    """Where a large body lies: ``<tenant>/<conversation>/bodies/<message>/<sha256>``.
+    """Where a large body lies: ``bodies/<tenant>/<conversation>/<message>/<sha256>``.
 
     With the hash in it, a retry meets its own object, and no two contents meet.
     """
-    return f"{encode_name(key.tenant)}/{key.conversation}/bodies/{message}/{sha256(content)}"
+    return f"{BODIES_PREFIX}{_place(key)}{message}/{sha256(content)}"
 
 
 def upload(key: ConversationKey, digest: str) -> str:
-    """Where an upload lies until it expires: ``!uploads/<tenant>/<conversation>/<sha256>``.
-
-    Under a prefix of its own, since that is all that a bucket's rules can tell objects by.
-    """
-    return f"{UPLOADS_PREFIX}{encode_name(key.tenant)}/{key.conversation}/{digest}"
+    """Where an upload lies until it expires: ``uploads/<tenant>/<conversation>/<sha256>``."""
+    return f"{UPLOADS_PREFIX}{_place(key)}{digest}"
 
 
 def blob(key: ConversationKey, digest: str) -> str:
-    """Where an upload lies for good that a message names: ``<tenant>/<conversation>/blobs/<sha256>``."""
-    return f"{encode_name(key.tenant)}/{key.conversation}/blobs/{digest}"
+    """Where an upload lies for good that a message names: ``blobs/<tenant>/<conversation>/<sha256>``."""
+    return f"{BLOBS_PREFIX}{_place(key)}{digest}"
+
+
+def segment(key: ConversationKey, first: str, digest: str) -> str:
+    """Where a segment lies: ``segments/<tenant>/<conversation>/<first id>-<sha256>.jsonl.gz``.
+
+    Its name says what it holds to whoever reads the bucket without us (DuckDB and Athena go by the ending).
+    """
+    return f"{SEGMENTS_PREFIX}{_place(key)}{first}-{digest}.jsonl.gz"
+
+
+def export(tenant: str, identifier: str) -> str:
+    """Where the file of an export lies until it expires: ``exports/<tenant>/<export>``."""
+    return f"{EXPORTS_PREFIX}{encode_name(tenant)}/{identifier}"
+
+
+def prefixes(key: ConversationKey) -> tuple[str, ...]:
+    """Under which everything lies that a bucket holds of a conversation. Exports expire by themselves."""
+    return tuple(kind + _place(key) for kind in (BODIES_PREFIX, BLOBS_PREFIX, SEGMENTS_PREFIX, UPLOADS_PREFIX))
+
+
+def _place(key: ConversationKey) -> str:
+    return f"{encode_name(key.tenant)}/{key.conversation}/"
 
 
 def upload_headers(upload: Upload, media_type: str | None) -> dict[str, str]:
@@ -59,7 +82,7 @@ class BodyKey(msgspec.Struct, frozen=True):
     @classmethod
     def from_key(cls, object_key: str) -> BodyKey:
         """Read what `body` built."""
-        _tenant, conversation, _bodies, message, digest = object_key.split("/")
+        _bodies, _tenant, conversation, message, digest = object_key.split("/")
         return cls(conversation, message, digest)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -11,12 +12,7 @@ from threadkeep.domain.uploads import Upload
 from threadkeep.ports import PresignedPut
 from threadkeep.stores import object_keys
 from threadkeep.stores.aws_faults import code_of, warm_unavailable
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-_NOT_THERE: Final = frozenset({"404", "NoSuchKey"})
-"""An answer to HEAD has no body, so that its status stands for the code."""
+from threadkeep.stores.buckets_s3 import Bucket, size_of
 
 
 class UploadsS3:
@@ -27,13 +23,14 @@ class UploadsS3:
     It is checked again when it is read all the same.
 
     Args:
-        client: an S3 client, built with `threadkeep.stores.aws_config.BUCKET`.
-        bucket: the bucket's name.
+        buckets: of all regions.
+        region: the own one. All is written there; what was kept elsewhere is downloaded from there.
     """
 
-    def __init__(self, client: S3Client, bucket: str) -> None:
-        self._client = client
-        self._bucket = bucket
+    def __init__(self, buckets: Mapping[str, Bucket], region: str) -> None:
+        self._buckets = buckets
+        self._region = region
+        self._client, self._bucket = buckets[region]
 
     def presign(self, key: ConversationKey, upload: Upload, *, media_type: str | None, lives_s: int) -> PresignedPut:
         """See `UploadStore`. Signed here, with the function's own rights; S3 is not asked."""
@@ -72,10 +69,17 @@ class UploadsS3:
         self._client.copy_object(Bucket=self._bucket, Key=kept, CopySource={"Bucket": self._bucket, "Key": source})
         return True
 
+    @warm_unavailable()
+    def presign_get(self, key: ConversationKey, upload: Upload, *, lives_s: int) -> str | None:
+        """See `UploadStore`. Signed here; S3 is asked only which region's bucket it lies in."""
+        kept = object_keys.blob(key, upload.sha256)
+        for region in sorted(self._buckets, key=lambda region: region != self._region):
+            bucket = self._buckets[region]
+            if size_of(bucket, kept) == upload.size_bytes:
+                return bucket.client.generate_presigned_url(
+                    "get_object", Params={"Bucket": bucket.name, "Key": kept}, ExpiresIn=lives_s, HttpMethod="GET"
+                )
+        return None
+
     def _size_bytes(self, object_key: str) -> int | None:
-        try:
-            return self._client.head_object(Bucket=self._bucket, Key=object_key)["ContentLength"]
-        except ClientError as error:
-            if code_of(error) not in _NOT_THERE:
-                raise
-            return None
+        return size_of(self._buckets[self._region], object_key)

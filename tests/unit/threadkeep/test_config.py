@@ -14,6 +14,7 @@ FULL = Config(
     region="eu-central-1",
     table="threadkeep-test",
     bucket="threadkeep-test-cold",
+    buckets={"eu-central-1": "threadkeep-test-cold", "us-east-1": "threadkeep-test-cold-us"},
     connections_url="https://example.execute-api.eu-central-1.amazonaws.com/test",
     hot=HotConfig(host="valkey.example", port=6_379, auth="iam", user="stream", cache="threadkeep"),
     jwks_url="https://issuer.example/jwks.json",
@@ -33,6 +34,7 @@ configs = st.builds(
     region=names,
     table=st.just("") | names,
     bucket=st.just("") | names,
+    buckets=st.dictionaries(st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True), names, max_size=3),
     hot=st.none() | hots,
     model=st.none() | st.builds(ModelConfig, kind=st.just("bedrock"), name=names, system=names),
     allowed_origins=st.lists(names, max_size=3).map(tuple),
@@ -49,6 +51,7 @@ def test_the_environment_has_a_variable_a_setting() -> None:
     assert FULL.to_environment() == LEAST | {
         "THREADKEEP_TABLE": "threadkeep-test",
         "THREADKEEP_BUCKET": "threadkeep-test-cold",
+        "THREADKEEP_BUCKETS": "eu-central-1=threadkeep-test-cold us-east-1=threadkeep-test-cold-us",
         "THREADKEEP_CONNECTIONS_URL": "https://example.execute-api.eu-central-1.amazonaws.com/test",
         "THREADKEEP_HOT_HOST": "valkey.example",
         "THREADKEEP_HOT_PORT": "6379",

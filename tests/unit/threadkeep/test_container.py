@@ -16,7 +16,10 @@ from threadkeep.config import Config, ConfigError, HotConfig
 from threadkeep.domain.errors import HotUnavailable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.stores.bodies_s3 import BodiesS3
+from threadkeep.stores.cold_s3 import ColdS3
+from threadkeep.stores.export_files_s3 import ExportFilesS3
 from threadkeep.stores.hot_valkey import HotValkey
+from threadkeep.stores.manifests_dynamodb import ManifestsDynamoDB
 from threadkeep.stores.push_gateway import GatewayPush
 from threadkeep.stores.warm_dynamodb import WarmDynamoDB
 
@@ -27,6 +30,7 @@ FULL = Config(
     region="eu-central-1",
     table="threadkeep-test",
     bucket="threadkeep-test-cold",
+    buckets={"eu-central-1": "threadkeep-test-cold"},
     connections_url="https://example.execute-api.eu-central-1.amazonaws.com/test",
     hot=HotConfig(host="127.0.0.1", port=NOBODY_PORT),
 )
@@ -57,6 +61,9 @@ def test_services_are_the_real_stores_and_built_once(monkeypatch: pytest.MonkeyP
     assert isinstance(services.warm, WarmDynamoDB)
     assert isinstance(services.push, GatewayPush)
     assert isinstance(services.warm._bodies, BodiesS3)
+    assert isinstance(services.cold, ColdS3)
+    assert isinstance(services.manifests, ManifestsDynamoDB)
+    assert isinstance(services.export_files, ExportFilesS3)
     assert services.region == "eu-central-1"
     assert container.services() is services
 
@@ -80,7 +87,7 @@ def test_what_a_function_has_no_use_of_says_so_when_it_is_used(monkeypatch: pyte
     with pytest.raises(ConfigError, match=r"`send`.*THREADKEEP_CONNECTIONS_URL"):
         services.push.send(["c="], b"{}")
     assert isinstance(services.warm, WarmDynamoDB)
-    with pytest.raises(ConfigError, match=r"`get`.*THREADKEEP_BUCKET"):
+    with pytest.raises(ConfigError, match=r"`get`.*THREADKEEP_BUCKETS"):
         services.warm._bodies.get("x")
 
 

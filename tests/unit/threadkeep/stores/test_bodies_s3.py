@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from tests.support.conversations import NOW_MS
-from tests.support.moto_table import BUCKET, moto_clients
+from tests.support.moto_table import BUCKET, REGION, buckets_of, moto_clients
 from threadkeep.domain import ids
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.model import ConversationKey
@@ -36,13 +36,13 @@ def test_s3_checks_the_hash_and_overwrites_nothing(bucket: S3Client) -> None:
     with Stubber(bucket) as stub:
         expected: dict[str, Any] = {
             "Bucket": BUCKET,
-            "Key": f"acme/{KEY.conversation}/bodies/{MESSAGE}/{digest.hexdigest()}",
+            "Key": f"bodies/acme/{KEY.conversation}/{MESSAGE}/{digest.hexdigest()}",
             "Body": b"body",
             "ChecksumSHA256": base64.b64encode(digest.digest()).decode(),
             "IfNoneMatch": "*",
         }
         stub.add_response("put_object", {}, expected)
-        BodiesS3(bucket, BUCKET).put(KEY, MESSAGE, b"body")
+        BodiesS3(buckets_of(bucket), REGION).put(KEY, MESSAGE, b"body")
         stub.assert_no_pending_responses()
 
 
@@ -50,7 +50,7 @@ def test_s3_checks_the_hash_and_overwrites_nothing(bucket: S3Client) -> None:
 def test_an_s3_that_has_no_time_is_unavailable_and_one_that_refuses_is_a_fault(
     bucket: S3Client, operation: str
 ) -> None:
-    bodies = BodiesS3(bucket, BUCKET)
+    bodies = BodiesS3(buckets_of(bucket), REGION)
     pointer = bodies.put(KEY, MESSAGE, b"body")
 
     def ask() -> None:

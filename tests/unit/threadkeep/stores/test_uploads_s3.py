@@ -13,12 +13,13 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from tests.support.conversations import NOW_MS
-from tests.support.moto_table import BUCKET, moto_clients
+from tests.support.moto_table import REGION, buckets_of, moto_clients
 from threadkeep.domain import ids
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.uploads import Upload
 from threadkeep.stores import aws_config
+from threadkeep.stores.buckets_s3 import Bucket
 from threadkeep.stores.uploads_s3 import UploadsS3
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def query_of(url: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("media_type", [None, "image/png"])
 def test_every_header_that_the_client_is_told_is_signed(bucket: S3Client, media_type: str | None) -> None:
-    put = UploadsS3(bucket, BUCKET).presign(KEY, UPLOAD, media_type=media_type, lives_s=900)
+    put = UploadsS3(buckets_of(bucket), REGION).presign(KEY, UPLOAD, media_type=media_type, lives_s=900)
     query = query_of(put.url)
     assert query["X-Amz-Algorithm"] == ["AWS4-HMAC-SHA256"]
     assert query["X-Amz-SignedHeaders"] == [";".join(sorted({*put.headers, "host"}))]
@@ -48,7 +49,7 @@ def test_every_header_that_the_client_is_told_is_signed(bucket: S3Client, media_
 
 
 def test_another_size_digest_or_place_is_another_signature(bucket: S3Client) -> None:
-    store = UploadsS3(bucket, BUCKET)
+    store = UploadsS3(buckets_of(bucket), REGION)
     uploads = [UPLOAD, Upload(5, UPLOAD.sha256), Upload(4, "0" * 64)]
     places = [(KEY, upload) for upload in uploads] + [(ConversationKey("other", KEY.conversation), UPLOAD)]
     urls = [store.presign(key, upload, media_type=None, lives_s=900).url for key, upload in places]
@@ -65,9 +66,11 @@ def test_the_url_is_of_the_bucket_in_its_region(monkeypatch: pytest.MonkeyPatch,
         aws_secret_access_key="testing",
         config=aws_config.BUCKET,
     )
-    put = UploadsS3(client, "threadkeep-prod").presign(KEY, UPLOAD, media_type=None, lives_s=900)
+    put = UploadsS3({region: Bucket(client, "threadkeep-prod")}, region).presign(
+        KEY, UPLOAD, media_type=None, lives_s=900
+    )
     assert put.url.startswith(
-        f"https://threadkeep-prod.s3.{region}.amazonaws.com/%21uploads/acme/{KEY.conversation}/{UPLOAD.sha256}?"
+        f"https://threadkeep-prod.s3.{region}.amazonaws.com/uploads/acme/{KEY.conversation}/{UPLOAD.sha256}?"
     )
 
 
@@ -75,7 +78,7 @@ def test_the_url_is_of_the_bucket_in_its_region(monkeypatch: pytest.MonkeyPatch,
 def test_an_s3_that_has_no_time_is_unavailable_and_one_that_refuses_is_a_fault(
     bucket: S3Client, operation: str
 ) -> None:
-    uploads = UploadsS3(bucket, BUCKET)
+    uploads = UploadsS3(buckets_of(bucket), REGION)
     ask = uploads.read if operation == "get_object" else uploads.keep
     with Stubber(bucket) as stub:
         stub.add_client_error(operation, "SlowDown", http_status_code=503)

@@ -1,0 +1,78 @@
+"""The files of exports in the region's bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from threadkeep.stores import object_keys
+from threadkeep.stores.aws_faults import warm_unavailable
+from threadkeep.stores.buckets_s3 import Bucket
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.type_defs import CompletedPartTypeDef
+
+_PIECE_BYTES: Final = 8 * 1024 * 1024
+"""What is held of a file at a time. S3 takes 10,000 parts of 5 MiB and more, but for the last (S3 user guide,
+"Multipart upload limits", recalled 2026-11-29): so a file may have some 80 GB."""
+
+
+class ExportFilesS3:
+    """`threadkeep.ports.ExportFiles` on a bucket, whose own rules delete them after a day.
+
+    Args:
+        bucket: the own region's.
+    """
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._client, self._bucket = bucket
+
+    @warm_unavailable()
+    def write(self, tenant: str, export: str, pieces: Iterable[bytes]) -> int:
+        """See `ExportFiles`. In parts; a file that breaks off is not there, and neither are its parts."""
+        object_key = object_keys.export(tenant, export)
+        upload = self._client.create_multipart_upload(Bucket=self._bucket, Key=object_key)["UploadId"]
+        size = 0
+        parts: list[CompletedPartTypeDef] = []
+        try:
+            for number, content in enumerate(_gathered(pieces), start=1):
+                answer = self._client.upload_part(
+                    Bucket=self._bucket, Key=object_key, UploadId=upload, PartNumber=number, Body=content
+                )
+                parts.append({"PartNumber": number, "ETag": answer["ETag"]})
+                size += len(content)
+            self._client.complete_multipart_upload(
+                Bucket=self._bucket, Key=object_key, UploadId=upload, MultipartUpload={"Parts": parts}
+            )
+        except BaseException:
+            self._client.abort_multipart_upload(Bucket=self._bucket, Key=object_key, UploadId=upload)
+            raise
+        return size
+
+    def presign_get(self, tenant: str, export: str, *, name: str, lives_s: int) -> str:
+        """See `ExportFiles`. Signed here, with the function's own rights; S3 is not asked."""
+        return self._client.generate_presigned_url(
+            "get_object",
+            Params={
+                "Bucket": self._bucket,
+                "Key": object_keys.export(tenant, export),
+                "ResponseContentDisposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+            },
+            ExpiresIn=lives_s,
+            HttpMethod="GET",
+        )
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces that make a part, at least one."""
+    held = bytearray()
+    is_first = True
+    for piece in pieces:
+        held += piece
+        while len(held) >= _PIECE_BYTES:
+            yield bytes(held[:_PIECE_BYTES])
+            del held[:_PIECE_BYTES]
+            is_first = False
+    if held or is_first:
+        yield bytes(held)
