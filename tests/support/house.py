@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from tests.support import canaries
 from tests.support.conversations import text_parts
 from tests.support.hot import SetClock
 from threadkeep import container
@@ -159,6 +160,7 @@ class House:
 
     def invoke(self, event: dict[str, Any]) -> dict[str, Any]:
         """Call the handler that the event's route leads to, as Lambda does."""
+        canaries.current.note_event(event)
         bulkhead = BULKHEADS.get(event["requestContext"]["routeKey"], "connection")
         handler = importlib.import_module(f"handlers.{bulkhead}").handler
         answer: dict[str, Any] = handler(json.loads(json.dumps(event)), LambdaContext())

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tests.support import canaries
 from tests.support.gateway.clock import VirtualClock
 from tests.support.gateway.events import ACCOUNT, REGION, new_id
 
@@ -87,7 +88,9 @@ class Functions:
 
 
 def _run(name: str, handler: Handler, event: str) -> str:
-    return json.dumps(handler(json.loads(event), LambdaContext(name)))
+    said = json.loads(event)
+    canaries.current.note_event(said)
+    return json.dumps(handler(said, LambdaContext(name)))
 
 
 def _calling(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> Callable[[], None]:
