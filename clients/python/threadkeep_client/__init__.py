@@ -32,6 +32,7 @@ from threadkeep_client.errors import (
     WireError,
 )
 from threadkeep_client.ids import new_id
+from threadkeep_client.keeping import Context, Download, Erasure, Export, ExportFormat
 from threadkeep_client.producer import Producer, StreamEndedError
 from threadkeep_client.stream_writer import Outcome, ProducerSettings, Window
 from threadkeep_client.updates import Update, ViewerSettings
@@ -48,8 +49,13 @@ __all__ = [
     "ConnectionEndedError",
     "ConnectionFailedError",
     "ConnectionSettings",
+    "Context",
     "Conversation",
     "ConversationPage",
+    "Download",
+    "Erasure",
+    "Export",
+    "ExportFormat",
     "FencedError",
     "GapError",
     "InternalError",

@@ -8,6 +8,7 @@ from typing import Any, Final, Self, cast
 
 from threadkeep_client.connection import Connection, ConnectionSettings, Observer
 from threadkeep_client.ids import new_id
+from threadkeep_client.keeping import KeepingMethods, given
 from threadkeep_client.producer import Producer
 from threadkeep_client.reading import read_path, with_parts
 from threadkeep_client.stream_writer import ProducerSettings
@@ -37,7 +38,7 @@ class MessagePage:
     tier: str
 
 
-class Client:
+class Client(KeepingMethods):
     """A client of one deployment, for one user or one worker.
 
     Every method raises the errors of `Connection.request`. Ids are minted here where none are given, so that repeats
@@ -91,7 +92,7 @@ class Client:
         reply = await self.connection.request(
             "conversation.create",
             conversation=conversation or new_id(),
-            **_given(title=title, metadata=metadata, retention_days=retention_days),
+            **given(title=title, metadata=metadata, retention_days=retention_days),
         )
         return cast("Conversation", reply["conversation"])
 
@@ -112,7 +113,7 @@ class Client:
 
     async def list_conversations(self, *, limit: int = 50, cursor: str | None = None) -> ConversationPage:
         """The user's conversations, 1 to 100 a page, newest activity first."""
-        reply = await self.connection.request("conversation.list", limit=limit, **_given(cursor=cursor))
+        reply = await self.connection.request("conversation.list", limit=limit, **given(cursor=cursor))
         return ConversationPage(items=reply["items"], cursor=reply.get("cursor"))
 
     # --- messages ----------------------------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ class Client:
             "parent": parent,
             "role": role,
             "parts": said,
-            **_given(metadata=metadata, fork=fork or None, model=model, status=status, reply=reply),
+            **given(metadata=metadata, fork=fork or None, model=model, status=status, reply=reply),
         }
         if not fits_frame(fields):
             fields["parts"] = await upload_parts(self.connection, conversation, said)
@@ -191,7 +192,7 @@ class Client:
             "message.list",
             conversation=conversation,
             limit=limit,
-            **_given(leaf=leaf, before=before, after=after, cursor=cursor),
+            **given(leaf=leaf, before=before, after=after, cursor=cursor),
         )
         return MessagePage(messages=reply["messages"], cursor=reply.get("cursor"), tier=reply.get("tier", ""))
 
@@ -248,7 +249,3 @@ class Client:
     ) -> Viewer:
         """Watch a conversation, or one answer: `async with client.watch(…) as viewer: async for update in viewer`."""
         return Viewer(self.connection, conversation, stream=stream, since=since, settings=settings)
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -7,6 +7,7 @@ millisecond: order everywhere in Threadkeep is id order.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 import uuid
@@ -21,6 +22,10 @@ _STEP_BITS: Final = 32
 
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+ID_PATTERN: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+"""A UUIDv7 in the form that the protocol takes; use `fullmatch`."""
 
 
 class IdMint:
@@ -73,6 +78,17 @@ def _uuid7(number: int) -> int:
 def time_ms(value: str) -> int:
     """The time in a UUIDv7, in milliseconds since 1970."""
     return uuid.UUID(value).int >> 80
+
+
+def id_at(time: int, digest: bytes) -> str:
+    """The id of that time whose other bits are the first of a digest: the same whenever it is asked for.
+
+    Args:
+        time: in milliseconds since 1970, at least 0.
+        digest: at least 10 bytes.
+    """
+    tail = int.from_bytes(digest[:10]) >> (80 - _TAIL_BITS)
+    return str(uuid.UUID(int=_uuid7(time << _TAIL_BITS | tail)))
 
 
 MINT: Final = IdMint()

@@ -1,7 +1,7 @@
-"""The command line: `threadkeep token|chat|replay|history`.
+"""The command line: `threadkeep token|chat|history|import|export|replay`.
 
-Exit codes: 0 done · 1 `replay --check` found differences · 2 something was wrong with what was given, or nobody
-answers: one line on stderr · 130 interrupted.
+Exit codes: 0 done · 1 `replay --check` found differences, or not all of an import or export is there · 2 something was
+wrong with what was given, or nobody answers: one line on stderr · 130 interrupted.
 """
 
 from __future__ import annotations

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Final
 
 from threadkeep_client.cli.chat import chat
+from threadkeep_client.cli.exporting import FORMATS, export_file
 from threadkeep_client.cli.history import list_conversations, show_history
+from threadkeep_client.cli.importing import ImportOptions, import_file
 from threadkeep_client.cli.replay import ReplaySettings, replay
 from threadkeep_client.cli.target import DEFAULT_SUB, DEFAULT_TENANT, LocalCloud, Target
 
@@ -29,18 +32,25 @@ def run(arguments: list[str] | None) -> int:
         print(cloud.mint(scope=options.scope, sub=options.sub, tenant=options.tenant, minutes=options.minutes))
         return 0
     target = Target.find(url=options.url, token=options.token, folder=Path.cwd())
+    running: Coroutine[None, None, int]
     match options.command:
         case "chat":
-            return asyncio.run(chat(target, options.conversation, echo=options.echo))
+            running = chat(target, options.conversation, echo=options.echo)
         case "history" if options.conversation is None:
-            return asyncio.run(list_conversations(target, as_json=options.json))
+            running = list_conversations(target, as_json=options.json)
         case "history":
-            return asyncio.run(show_history(target, options.conversation, leaf=options.leaf, as_json=options.json))
+            running = show_history(target, options.conversation, leaf=options.leaf, as_json=options.json)
+        case "import":
+            asked = ImportOptions(as_json=options.json, new_ids=options.new_ids, concurrency=options.concurrency)
+            running = import_file(target, options.file, asked)
+        case "export":
+            running = export_file(target, options.conversation, form=options.format, path=options.output)
         case _:
             settings = ReplaySettings(
                 check=options.check, as_json=options.json, limit=options.limit, concurrency=options.concurrency
             )
-            return asyncio.run(replay(target, options.file, settings))
+            running = replay(target, options.file, settings)
+    return asyncio.run(running)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -65,6 +75,17 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("conversation", nargs="?", help="its id; absent: list the conversations")
     show.add_argument("--leaf", help="the branch that ends there; `all`: every branch (the present leaf)")
     show.add_argument("--json", action="store_true", help="one JSON object a line")
+
+    bring = commands.add_parser("import", parents=[where], help="import conversations that were exported elsewhere")
+    bring.add_argument("file", type=Path, help="of ChatGPT, Claude or Threadkeep: a JSON file, a zip, or a folder")
+    bring.add_argument("--json", action="store_true", help="one line of JSON: what was imported, what refused, and why")
+    bring.add_argument("--new-ids", action="store_true", help="other ids than any import before: everything is new")
+    bring.add_argument("--concurrency", type=_concurrency, default=4, help="conversations at once (%(default)s)")
+
+    take = commands.add_parser("export", parents=[where], help="export a conversation, or all of yours, to a file")
+    take.add_argument("conversation", nargs="?", help="its id; absent: all of them")
+    take.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="(%(default)s)")
+    take.add_argument("-o", "--output", type=Path, help="the file; absent: standard output")
 
     again = commands.add_parser("replay", parents=[where], help="send a file of conversations; read back and compare")
     again.add_argument("file", type=Path, help="JSON Lines: {title, messages: [{role, text, model?, alternates?}]}")

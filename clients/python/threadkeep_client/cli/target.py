@@ -109,16 +109,28 @@ class Target:
         cloud = LocalCloud.find(folder)
         return cls(url=cloud.url, token=token, cloud=cloud)
 
-    def client(self, scope: str, observe: Observer | None = None) -> Client:
-        """A client with a token of that scope, where tokens are minted here; else with the one given."""
-        cloud = self.cloud
-        source: TokenSource
+    def token_for(self, scope: str) -> str:
+        """A token of that scope, where tokens are minted here; else the one given.
+
+        Raises:
+            CommandError: There is neither.
+        """
         if self.token is not None:
-            source = self.token
-        elif cloud is not None:
-            source = lambda: cloud.mint(scope=scope)  # noqa: E731 -- a token source is a function
-        else:
-            raise CommandError("no token")
+            return self.token
+        if self.cloud is not None:
+            return self.cloud.mint(scope=scope)
+        raise CommandError("no token")
+
+    def client(self, scope: str, observe: Observer | None = None, *, deadline_s: float = _DEADLINE_S) -> Client:
+        """A client with tokens as `token_for` gives them.
+
+        Args:
+            scope: of the tokens, where they are minted here.
+            observe: told how long requests took.
+            deadline_s: for a request with all its repeats.
+        """
+        # Minted ones are minted anew where they run out; one that was given is all there is.
+        source: TokenSource = self.token if self.token is not None else lambda: self.token_for(scope)
         return Client(
-            self.url, source, settings=ConnectionSettings(open_s=_OPEN_S, deadline_s=_DEADLINE_S), observe=observe
+            self.url, source, settings=ConnectionSettings(open_s=_OPEN_S, deadline_s=deadline_s), observe=observe
         )

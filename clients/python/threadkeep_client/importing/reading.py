@@ -1,0 +1,49 @@
+"""A conversation's JSON, in whatever form, into a draft."""
+
+from __future__ import annotations
+
+import hashlib
+
+from threadkeep_client.importing import chatgpt, claude, threadkeep
+from threadkeep_client.importing.draft import Draft, Form, RefusedError
+from threadkeep_client.wire import JsonObject
+
+NO_CHAT = "holds neither `mapping` (ChatGPT) nor `chat_messages` (Claude), and is no line of Threadkeep's own form"
+
+
+def form_of(value: object) -> Form:
+    """The form of a value, told by what it holds.
+
+    Raises:
+        RefusedError: It is no conversation.
+    """
+    if not isinstance(value, dict):
+        raise RefusedError("is no object, so no conversation")
+    if value.get("type") in {"conversation", "message"} and "id" in value:
+        return "threadkeep"
+    if "mapping" in value:
+        return "chatgpt"
+    if "chat_messages" in value:
+        return "claude"
+    raise RefusedError(NO_CHAT)
+
+
+def source_of(value: JsonObject, content: bytes) -> str:
+    """The conversation's id in the export; of one that says none, a digest of what it holds."""
+    for name in ("conversation_id", "id", "uuid"):
+        source = value.get(name)
+        if isinstance(source, str) and source:
+            return source
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def read_draft(form: Form, values: list[JsonObject], source: str) -> Draft:
+    """Read a conversation: one object, or in Threadkeep's own form a line each for it and its messages.
+
+    Raises:
+        RefusedError: It cannot be imported; the message says why.
+    """
+    if form == "threadkeep":
+        return threadkeep.read(values)
+    (value,) = values
+    return chatgpt.read(value, source) if form == "chatgpt" else claude.read(value, source)
