@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from handlers.serving import Routes, answer
-from threadkeep.domain.commands import GetConversation, ListConversations, ListMessages, ResumeStream
+from threadkeep.domain.commands import GetConversation, GetErasure, ListConversations, ListMessages, ResumeStream
 from threadkeep.telemetry import instrumented
-from threadkeep.usecases import conversations, messages, resuming
+from threadkeep.usecases import conversations, deletion, messages, resuming
 
 ROUTES: Final[Routes] = {
     GetConversation: conversations.get,
     ListConversations: conversations.list_own,
     ListMessages: messages.list_path,
     ResumeStream: resuming.resume,
+    GetErasure: deletion.get,
 }
 
 

@@ -10,15 +10,17 @@ from threadkeep.domain.commands import (
     CreateBlob,
     CreateConversation,
     CreateMessage,
+    DeleteConversation,
     RespondMessage,
     UpdateConversation,
 )
 from threadkeep.telemetry import instrumented
-from threadkeep.usecases import blobs, conversations, messages, responding, stopping
+from threadkeep.usecases import blobs, conversations, deletion, messages, responding, stopping
 
 ROUTES: Final[Routes] = {
     CreateConversation: conversations.create,
     UpdateConversation: conversations.update,
+    DeleteConversation: deletion.delete,
     CreateMessage: messages.create,
     RespondMessage: responding.respond,
     CancelStream: stopping.cancel,

@@ -71,14 +71,20 @@ ID_AHEAD_MS_MAX: Final = 2 * 60_000
 PULSE_EVERY_MS: Final = 60_000
 """A conversation's last activity is written at most so often."""
 ARCHIVE_IDLE_DAYS: Final = 30
+ARCHIVE_IDLE_MS: Final = ARCHIVE_IDLE_DAYS * 24 * 60 * 60_000
 HEAD_CACHE_MS: Final = 10_000
 """How long a function trusts a conversation's owner without reading it again."""
 RETENTION_DAYS_MAX: Final = 36_500
+EXPIRED_PAGES_MAX: Final = 5
+"""Pages of a list that hold nothing but expired conversations are passed over, so many in one request."""
 
 TAIL_MESSAGES_MAX: Final = 64
 """Messages of a conversation that the hot tier keeps."""
 TAIL_BYTES_MAX: Final = 256 * 1024
 """What they take there, packed."""
+TAIL_MS: Final = 23 * 60 * 60_000
+"""How long they stay after the last message. Less than the shortest retention (a day), by more than the pulse, from
+which that is counted, may lag behind."""
 TAIL_LOAD_MS: Final = 3_000
 """How long one reader may take to fill a conversation's tail before another tries."""
 TAIL_WAIT_MS: Final = 2_000
@@ -95,6 +101,18 @@ MEMBER_BYTES_MAX: Final = 256 * 1024
 """Raw text of one member of a segment, unless one message alone takes more."""
 ARCHIVE_SETTLE_MS: Final = 60 * 60_000
 """How long a manifest has to have stood before the messages that it covers are deleted from the table."""
+ARCHIVE_SHARDS: Final = 16
+"""Partitions that share a day of the archive's index. Everything active on one day falls due on one day, and an index
+partition takes 1,000 writes/s (DynamoDB developer guide, "Partitions", read 2026-11-29): so many shards carry more
+than the 10,000 requests/s that a gateway lets in could cause."""
+ARCHIVE_DAYS_BACK_MAX: Final = 400
+"""How far back the planner looks once a day for what was due and is not archived."""
+ARCHIVE_LEASE_MS: Final = 24 * 60 * 60_000
+"""A conversation that was planned and whose archiver never came to an end is planned again after so long."""
+ARCHIVE_JOBS_MAX: Final = 50_000
+"""Conversations that one run of the planner queues; the next run goes on."""
+ARCHIVE_PASS_SEGMENTS_MAX: Final = 16
+"""Segments that one pass over a conversation writes; the next pass goes on."""
 ERASURE_SECOND_PASS_MS: Final = 30 * 60_000
 """After so long an erasure takes what was under way when it began."""
 ERASURE_ITEMS_MAX: Final = 250
@@ -106,6 +124,14 @@ EXPORTS_RUNNING_MAX: Final = 2
 """Exports of one user under way: each reads all that the user has."""
 EXPORT_LOST_MS: Final = 6 * 60 * 60_000
 """An export that is still not finished after so long is not under way any more: longer than all attempts take."""
+EXPORT_ATTEMPTS_MAX: Final = 4
+"""How often an export is tried for which a store could not be reached."""
+EXPORT_PAUSE_S: Final = 60
+"""Before the second attempt; before the third twice as long, and so on."""
+EXPORT_PASSES_MAX: Final = 3
+"""How often a file is written anew because a conversation in it was deleted meanwhile."""
+EXPORT_PROGRESS_MS: Final = 5_000
+"""How often the owner of an export under way is told how far it is."""
 EXPORT_HELD_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of a conversation, while it is written oldest first: what is read beyond that is let go, and read again."""
 DOWNLOAD_URL_S: Final = 15 * 60

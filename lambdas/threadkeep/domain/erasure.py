@@ -11,6 +11,7 @@ from msgspec import Meta
 from threadkeep.domain import times
 from threadkeep.domain.bounds import ERASURE_SECOND_PASS_MS
 from threadkeep.domain.ids import ID_PATTERN
+from threadkeep.domain.model import ConversationKey
 
 Store = Literal["hot", "objects", "table"]
 State = Literal["running", "done"]
@@ -130,6 +131,13 @@ class Erasure(msgspec.Struct, frozen=True, kw_only=True):
             lines=lines,
             stays=_stays(tombstone),
         )
+
+
+class Landed(msgspec.Struct, frozen=True):
+    """A new item of a conversation, wherever it was written."""
+
+    key: ConversationKey
+    is_tombstone: bool
 
 
 class ErasureJob(msgspec.Struct, frozen=True, kw_only=True):

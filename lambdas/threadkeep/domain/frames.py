@@ -85,5 +85,10 @@ def conversation_updated(conversation: Conversation) -> bytes:
     return _event("conversation.updated", conversation=conversation)
 
 
+def conversation_deleted(conversation: str) -> bytes:
+    """It is gone, for everybody and for good."""
+    return _event("conversation.deleted", conversation=conversation)
+
+
 def _event(kind: str, **fields: Any) -> bytes:
     return encode({"type": kind, **fields})

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import zlib
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from threadkeep.domain import times
-from threadkeep.domain.bounds import ARCHIVE_IDLE_DAYS
+from threadkeep.domain.bounds import ARCHIVE_SHARDS
 from threadkeep.domain.model import ConversationKey
-from threadkeep.schema import SORT_MESSAGE
-
-DUE_SHARDS: Final = 16
-"""Partitions that share a day of the archive's index. Everything active on one day falls due on one day, and an index
-partition takes 1,000 writes/s (DynamoDB developer guide, "Partitions", read 2026-11-29): so many shards carry more
-than the 10,000 requests/s that a gateway lets in could cause."""
+from threadkeep.schema import SORT_GONE, SORT_MESSAGE
 
 _OWNER_SHARD: Final = 0
-_DAY_MS: Final = 24 * 60 * 60 * 1_000
 
 
 def encode_name(name: str) -> str:
@@ -42,6 +36,12 @@ def conversation_of(partition_key: str) -> str:
     return partition_key.rpartition("#")[2]
 
 
+def key_of(partition_key: str) -> ConversationKey:
+    """The conversation that a partition holds, with its tenant."""
+    tenant, _, conversation = partition_key.rpartition("#")
+    return ConversationKey(unquote(tenant), conversation)
+
+
 def message(identifier: str) -> str:
     """A message's sort key."""
     return SORT_MESSAGE + identifier
@@ -52,18 +52,39 @@ def message_of(sort_key: str) -> str:
     return sort_key.removeprefix(SORT_MESSAGE)
 
 
+def receipt_line(region: str, store: str) -> str:
+    """Sort key of a line of an erasure's receipt."""
+    return f"{SORT_GONE}#{region}#{store}"
+
+
+def receipt_line_of(sort_key: str) -> tuple[str, str]:
+    """Region and store of a line."""
+    _, region, store = sort_key.split("#")
+    return region, store
+
+
 def owner(tenant: str, user: str) -> str:
     """Where the conversations of a user are listed. One shard does for people."""
     return f"{encode_name(tenant)}#{encode_name(user)}#{_OWNER_SHARD}"
 
 
-def due(conversation: str, active_ms: int) -> tuple[str, str]:
+def export(tenant: str, identifier: str) -> str:
+    """The partition of an export. No name holds the ``!``, and no conversation's id does."""
+    return f"{encode_name(tenant)}#!export#{identifier}"
+
+
+def exporting(tenant: str, user: str) -> str:
+    """The partition of the places that a user's exports have while they are under way."""
+    return f"{encode_name(tenant)}#!exporting#{encode_name(user)}"
+
+
+def due(conversation: str, *, due_ms: int) -> tuple[str, str]:
     """Day and shard under which a conversation falls due for the archive, and the time at which it does."""
-    due_at = times.to_rfc3339(active_ms + ARCHIVE_IDLE_DAYS * _DAY_MS)
+    due_at = times.to_rfc3339(due_ms)
     return due_key(conversation, due_at), due_at
 
 
 def due_key(conversation: str, due_at: str) -> str:
     """The partition of the archive's index that holds a conversation due at that time: its day, and a shard."""
-    shard = zlib.crc32(conversation.encode()) % DUE_SHARDS
+    shard = zlib.crc32(conversation.encode()) % ARCHIVE_SHARDS
     return f"{due_at[:10]}#{shard}"

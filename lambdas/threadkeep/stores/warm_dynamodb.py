@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from botocore.exceptions import ClientError
 from msgspec import UNSET, UnsetType
 
-from threadkeep.domain import times
-from threadkeep.domain.bounds import BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS
+from threadkeep.domain import archive, ids, times
+from threadkeep.domain.bounds import ARCHIVE_IDLE_MS, BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
 from threadkeep.ports import BodyStore, ConversationPage, Gone, MessagePage
 from threadkeep.schema import (
+    DUE_SORT,
     OWNER_SORT,
     PARTITION_KEY,
     SORT_GONE,
@@ -25,7 +27,7 @@ from threadkeep.schema import (
     SORT_MESSAGE,
     SORT_PULSE,
 )
-from threadkeep.stores import table_keys, warm_items
+from threadkeep.stores import erasure_items, table_keys, warm_items
 from threadkeep.stores.aws_faults import code_of, warm_unavailable
 from threadkeep.stores.owner_list import OwnerList
 from threadkeep.stores.packing import pack
@@ -43,22 +45,30 @@ _BEHIND_MESSAGES: Final = SORT_MESSAGE + "~"
 class WarmDynamoDB:
     """`threadkeep.ports.WarmStore` on the table of `threadkeep.schema`.
 
-    A message's item holds its ``body`` (packed) as pages of messages show it. Where that lacks the parts, because no
-    frame could hold them, the item holds the ``whole`` body too, or the ``pointer`` to it.
+    A message's item holds its body (packed) as pages of messages show it. Where that lacks the parts, because no frame
+    could hold them, the item holds the whole body too, or the pointer to it (`threadkeep.stores.warm_items`).
 
     Args:
         client: a DynamoDB client, built with `threadkeep.stores.aws_config.STORE`.
         table: the table's name.
         bodies: where bodies go that take more than `BODY_INLINE_BYTES_MAX`.
+        idle_ms: how long a conversation rests before it is for the archive.
         sleep: seconds to pause between attempts at a batch; tests own it.
     """
 
     def __init__(
-        self, client: DynamoDBClient, table: str, bodies: BodyStore, *, sleep: Callable[[float], None] = time.sleep
+        self,
+        client: DynamoDBClient,
+        table: str,
+        bodies: BodyStore,
+        *,
+        idle_ms: int = ARCHIVE_IDLE_MS,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
         self._table = table
         self._bodies = bodies
+        self._idle_ms = idle_ms
         self._owner_list = OwnerList(client, table, sleep)
 
     # --- conversations ----------------------------------------------------------------------------------------
@@ -69,7 +79,7 @@ class WarmDynamoDB:
         standing = self.read_head(ConversationKey(tenant, conversation.id))
         if standing is not None:
             return standing
-        pulse = warm_items.pulse_item(tenant, conversation)
+        pulse = warm_items.pulse_item(tenant, conversation, idle_ms=self._idle_ms)
         leftover = self._put_once(pulse)
         existing = self._put_once(warm_items.head_item(tenant, conversation))
         if existing is not None:
@@ -81,7 +91,10 @@ class WarmDynamoDB:
 
     @warm_unavailable()
     def read_head(self, key: ConversationKey) -> Conversation | Gone | None:
-        """See `WarmStore`. One query: the tombstone sorts right before the head."""
+        """See `WarmStore`. One query: the tombstone sorts right before the head, with its receipt between them.
+
+        With a retention the pulse is read too, since what has expired is as good as gone.
+        """
         answer = self._client.query(
             TableName=self._table,
             ConsistentRead=True,
@@ -95,8 +108,13 @@ class WarmDynamoDB:
         )
         items = {item[SORT_KEY]["S"]: item for item in answer["Items"]}
         if SORT_GONE in items:
-            return Gone()
-        return warm_items.conversation_from(items[SORT_HEAD]) if SORT_HEAD in items else None
+            return Gone(erasure_items.tombstone_from(items[SORT_GONE]))
+        if SORT_HEAD not in items:
+            return None
+        conversation = warm_items.conversation_from(items[SORT_HEAD])
+        if conversation.retention_days is None:
+            return conversation
+        return msgspec.structs.replace(conversation, active_at=self.read_active_at(key) or conversation.active_at)
 
     @warm_unavailable()
     def read_active_at(self, key: ConversationKey) -> str | None:
@@ -130,11 +148,17 @@ class WarmDynamoDB:
 
     @warm_unavailable()
     def touch(self, key: ConversationKey, *, now_ms: int) -> None:
-        """See `WarmStore`. A refused condition is the ordinary case: noted within this minute, or nothing there."""
+        """See `WarmStore`. A refused condition is the ordinary case: noted within this minute, or nothing there.
+
+        An entry in the archive's index stays where it is, and whoever meets it there asks for the activity: to move it
+        along would cost two more writes a turn, and to know of a retention the head would have to be read. A new one
+        gets only what the archive has taken out, and that never has a retention.
+        """
         self._update(
             primary_key(key, SORT_PULSE),
-            warm_items.activity(key, now_ms),
-            condition=f"{_THERE} AND {OWNER_SORT} < :minute_ago",
+            {OWNER_SORT: text(times.to_rfc3339(now_ms))},
+            where_absent=warm_items.due(key, archive.due_ms(now_ms, idle_ms=self._idle_ms)),
+            condition=f"{_THERE} AND ({OWNER_SORT} < :minute_ago OR attribute_not_exists({DUE_SORT}))",
             condition_values={":minute_ago": text(times.to_rfc3339(now_ms - PULSE_EVERY_MS))},
         )
 
@@ -148,12 +172,12 @@ class WarmDynamoDB:
         packed = pack(stored.message)
         shown = warm_items.in_page(stored)
         if shown is stored:
-            item["body"] = {"B": packed}
+            item[warm_items.BODY] = {"B": packed}
         elif len(packed) <= BODY_INLINE_BYTES_MAX:
-            item |= {"body": {"B": pack(shown.message)}, "whole": {"B": packed}}
+            item |= {warm_items.BODY: {"B": pack(shown.message)}, warm_items.WHOLE: {"B": packed}}
         else:
             pointer = self._bodies.put(key, stored.message.id, packed)
-            item |= {"body": {"B": pack(shown.message)}, "pointer": text(pointer)}
+            item |= {warm_items.BODY: {"B": pack(shown.message)}, warm_items.POINTER: text(pointer)}
         existing = self._put_once(item)
         return None if existing is None else self._whole(key, existing)
 
@@ -176,20 +200,36 @@ class WarmDynamoDB:
 
     @warm_unavailable()
     def read_messages(
-        self, key: ConversationKey, *, before: str | None = None, after: str | None = None, limit: int
+        self,
+        key: ConversationKey,
+        *,
+        before: str | None = None,
+        after: str | None = None,
+        limit: int,
+        consistent: bool = True,
     ) -> MessagePage:
         """See `WarmStore`."""
         low = SORT_MESSAGE if after is None else table_keys.message(after)
         high = _BEHIND_MESSAGES if before is None else table_keys.message(before)
-        # BETWEEN takes its bounds in, and refuses them crossed. One more than wanted shows whether there are older.
-        asked = limit + 1 + len({low, high} - {SORT_MESSAGE, _BEHIND_MESSAGES})
-        items = self._query_messages(key, low, high, asked, _PAGE_ATTRIBUTES) if low < high else iter(())
+        # BETWEEN takes its bounds in, where they are messages, and refuses them crossed. One more than wanted shows
+        # whether there are older.
+        asked = limit + 1 + sum(bound is not None and ids.is_id(bound) for bound in (before, after))
+        items: Iterator[Item] = iter(())
+        if low < high:
+            items = self._query_messages(key, low, high, asked, _PAGE_ATTRIBUTES, consistent=consistent)
         inside = (item for item in items if low < item[SORT_KEY]["S"] < high)
-        found = [warm_items.stored_from(key, item, item["body"]["B"]) for item in islice(inside, limit + 1)]
+        found = [warm_items.stored_from(key, item, item[warm_items.BODY]["B"]) for item in islice(inside, limit + 1)]
         return MessagePage(tuple(found[:limit]), more=len(found) > limit)
 
     def _query_messages(
-        self, key: ConversationKey, low: str, high: str, limit: int, attributes: tuple[str, ...]
+        self,
+        key: ConversationKey,
+        low: str,
+        high: str,
+        limit: int,
+        attributes: tuple[str, ...],
+        *,
+        consistent: bool = True,
     ) -> Iterator[Item]:
         """The newest of the items between both bounds (taken in), over as many pages of 1 MB as they take."""
         start: dict[str, Any] = {}
@@ -197,7 +237,7 @@ class WarmDynamoDB:
         while left > 0:
             answer = self._client.query(
                 TableName=self._table,
-                ConsistentRead=True,
+                ConsistentRead=consistent,
                 ScanIndexForward=False,
                 Limit=left,
                 KeyConditionExpression="#pk = :pk AND #sk BETWEEN :low AND :high",
@@ -217,9 +257,10 @@ class WarmDynamoDB:
             start["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _whole(self, key: ConversationKey, item: Item) -> StoredMessage:
-        if "pointer" in item:
-            return warm_items.stored_from(key, item, self._bodies.get(item["pointer"]["S"]))
-        return warm_items.stored_from(key, item, item["whole" if "whole" in item else "body"]["B"])
+        if warm_items.POINTER in item:
+            return warm_items.stored_from(key, item, self._bodies.get(item[warm_items.POINTER]["S"]))
+        packed = item.get(warm_items.WHOLE, item[warm_items.BODY])
+        return warm_items.stored_from(key, item, packed["B"])
 
     # --- one item ---------------------------------------------------------------------------------------------
 
@@ -255,11 +296,15 @@ class WarmDynamoDB:
         values: dict[str, Any],
         removed: Sequence[str] = (),
         *,
+        where_absent: Mapping[str, Any] | None = None,
         condition: str,
         condition_values: dict[str, Any] | None = None,
     ) -> Item | None:
         """Set and remove attributes; the item as it then stands, None where the condition is refused."""
-        expression = "SET " + ", ".join(f"#{name} = :{name}" for name in values) if values else ""
+        sets = [f"#{name} = :{name}" for name in values]
+        sets += [f"#{name} = if_not_exists(#{name}, :{name})" for name in where_absent or ()]
+        values = values | dict(where_absent or {})
+        expression = "SET " + ", ".join(sets) if sets else ""
         expression += " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
         request: dict[str, Any] = {
             "UpdateExpression": expression,

@@ -1,13 +1,34 @@
-"""Items of the table and the values they stand for. Each carries its format, ``v``."""
+"""Items of the table and the values they stand for. Each carries its format, ``v``.
+
+A name counts for an item's size as its value does, and a page of short messages would be a third names: those of
+messages have one letter.
+
+=====  ===========================================================================================
+``r``  role
+``p``  parent, the 16 bytes of its id; absent for a root
+``s``  status, unless it is ``complete``
+``t``  tokens as they were told; else
+``q``  a quarter of the bytes, the estimate
+``n``  what the parts take as JSON, in bytes; where no frame holds them
+``m``  model
+``e``  epoch, unless it is 0
+``b``  body as pages of messages show it
+``w``  whole body, where that lacks the parts; or else
+``o``  the object that holds it
+=====  ===========================================================================================
+
+``calls`` and ``answers`` stand beside them in messages of tools.
+"""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import UNSET
 
-from threadkeep.domain import ids, times
+from threadkeep.domain import archive, ids, times
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
 from threadkeep.domain.json_values import encode, read_object, read_text
 from threadkeep.domain.model import Conversation, ConversationKey, Message, StoredMessage, Tokens
@@ -30,9 +51,13 @@ Item = Mapping[str, Any]
 
 CALL_IDS_BYTES_MAX: Final = 16 * 1024
 """Call ids beside a body. With more of them the item holds NULL, and the body has to be asked."""
-PAGE_ATTRIBUTES: Final = ("v", "role", "parent", "status", "model", "tokens", "estimated", "bytes", "epoch", "body")
+BODY: Final = "b"
+WHOLE: Final = "w"
+POINTER: Final = "o"
+PAGE_ATTRIBUTES: Final = ("v", "r", "p", "s", "t", "q", "n", "m", "e", BODY)
 """What of a message's item is read for a page of many."""
 _FORMAT: Final = 1
+_USUAL_STATUS: Final = "complete"
 
 
 def text(value: str) -> dict[str, str]:
@@ -83,18 +108,20 @@ def conversation_from(item: Item, active_at: str | None = None) -> Conversation:
     )
 
 
-def pulse_item(tenant: str, conversation: Conversation) -> dict[str, Any]:
-    """The last activity, under the keys of both indexes."""
+def pulse_item(tenant: str, conversation: Conversation, *, idle_ms: int) -> dict[str, Any]:
+    """The last activity, under the keys of both indexes. It is for the archive after so long without any."""
     key = ConversationKey(tenant, conversation.id)
     owner_key = text(table_keys.owner(tenant, conversation.owner))
     active_ms = times.from_rfc3339(conversation.active_at)
-    return primary_key(key, SORT_PULSE) | {"v": number(_FORMAT), OWNER_KEY: owner_key} | activity(key, active_ms)
+    due_ms = archive.due_ms(active_ms, idle_ms=idle_ms, ends_ms=conversation.expires_ms)
+    item = primary_key(key, SORT_PULSE) | {"v": number(_FORMAT), OWNER_KEY: owner_key}
+    return item | {OWNER_SORT: text(conversation.active_at)} | due(key, due_ms)
 
 
-def activity(key: ConversationKey, active_ms: int) -> dict[str, Any]:
-    """The attributes of a pulse that move with the activity."""
-    due_key, due_at = table_keys.due(key.conversation, active_ms)
-    return {OWNER_SORT: text(times.to_rfc3339(active_ms)), DUE_KEY: text(due_key), DUE_SORT: text(due_at)}
+def due(key: ConversationKey, due_ms: int) -> dict[str, Any]:
+    """The attributes of a pulse by which the archive finds it."""
+    due_key, due_at = table_keys.due(key.conversation, due_ms=due_ms)
+    return {DUE_KEY: text(due_key), DUE_SORT: text(due_at)}
 
 
 # --- messages -------------------------------------------------------------------------------------------------
@@ -119,18 +146,19 @@ def message_item(tenant: str, stored: StoredMessage) -> dict[str, Any]:
         raise ValueError(f"message {message.id} must be stored with its parts")
     item = primary_key(ConversationKey(tenant, message.conversation), table_keys.message(message.id)) | {
         "v": number(_FORMAT),
-        "role": text(message.role),
-        "status": text(message.status),
-        "tokens": number(message.tokens.count),
-        "bytes": number(len(encode(message.parts))),
-        "epoch": number(stored.epoch),
+        "r": text(message.role),
+        "q" if message.tokens.estimated else "t": number(message.tokens.count),
     }
     if message.parent is not None:
-        item["parent"] = text(message.parent)
+        item["p"] = {"B": uuid.UUID(message.parent).bytes}
+    if message.status != _USUAL_STATUS:
+        item["s"] = text(message.status)
+    if stored.epoch:
+        item["e"] = number(stored.epoch)
     if message.model is not UNSET:
-        item["model"] = text(message.model)
-    if message.tokens.estimated:
-        item["estimated"] = {"BOOL": True}
+        item["m"] = text(message.model)
+    if (shown := in_page(stored).message).bytes is not UNSET:
+        item["n"] = number(shown.bytes)
     return item | _call_ids(message.parts)
 
 
@@ -157,20 +185,20 @@ def stored_from(key: ConversationKey, item: Item, packed: bytes) -> StoredMessag
     message = Message(
         id=identifier,
         conversation=key.conversation,
-        parent=item["parent"]["S"] if "parent" in item else None,
-        role=item["role"]["S"],
-        status=item["status"]["S"],
+        parent=str(uuid.UUID(bytes=item["p"]["B"])) if "p" in item else None,
+        role=item["r"]["S"],
+        status=item["s"]["S"] if "s" in item else _USUAL_STATUS,
         created_at=times.to_rfc3339(ids.time_ms(identifier)),
         metadata=body.metadata,
-        tokens=Tokens(int(item["tokens"]["N"]), estimated="estimated" in item),
+        tokens=Tokens(int(item["t"]["N"])) if "t" in item else Tokens(int(item["q"]["N"]), estimated=True),
         parts=body.parts,
-        bytes=int(item["bytes"]["N"]) if body.parts is UNSET else UNSET,
+        bytes=int(item["n"]["N"]) if body.parts is UNSET else UNSET,
         usage=body.usage,
         error=body.error,
-        model=item["model"]["S"] if "model" in item else UNSET,
+        model=item["m"]["S"] if "m" in item else UNSET,
         reply=body.reply,
     )
-    return StoredMessage(message, int(item["epoch"]["N"]))
+    return StoredMessage(message, int(item["e"]["N"]) if "e" in item else 0)
 
 
 def _check_format(item: Item, conversation: str, name: str) -> None:

@@ -8,14 +8,13 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain import times
-from threadkeep.domain.archive import Manifest
-from threadkeep.domain.bounds import PULSE_EVERY_MS
+from threadkeep.domain.archive import Manifest, due_ms
+from threadkeep.domain.bounds import ARCHIVE_IDLE_MS, PULSE_EVERY_MS
 from threadkeep.domain.erasure import Tombstone
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
 from threadkeep.ports import ConversationPage, Gone, MessagePage
-from threadkeep.stores import table_keys
 from threadkeep.stores.list_cursor import ListCursor
 from threadkeep.stores.warm_items import in_page
 
@@ -26,17 +25,24 @@ class WarmMemory:
     Attributes:
         gone: the tombstones of conversations that were deleted.
         messages, manifests, due_at: what lies in the table beside heads; other stores share it.
+        lagging: ids of messages that pages do not show yet unless they are read consistently, as on a replica behind.
+        active_at: when conversations were last active, to the minute.
         unavailable: while set, every call raises `WarmUnavailable`.
+
+    Args:
+        idle_ms: how long a conversation rests before it is for the archive.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, idle_ms: int = ARCHIVE_IDLE_MS) -> None:
         self.gone: dict[ConversationKey, Tombstone] = {}
         self.messages: dict[ConversationKey, dict[str, StoredMessage]] = {}
         self.manifests: dict[ConversationKey, dict[str, Manifest]] = {}
         self.due_at: dict[ConversationKey, str] = {}
+        self.active_at: dict[ConversationKey, str] = {}
+        self.lagging: set[str] = set()
         self.unavailable = False
         self._heads: dict[ConversationKey, Conversation] = {}
-        self._active_at: dict[ConversationKey, str] = {}
+        self._idle_ms = idle_ms
         self._lock = threading.Lock()
 
     def create_conversation(self, tenant: str, conversation: Conversation) -> Conversation | Gone | None:
@@ -47,7 +53,9 @@ class WarmMemory:
             existing = self._head(key)
             if existing is None:
                 self._heads[key] = msgspec.structs.replace(conversation, active_at=conversation.created_at)
-                self._note_activity(key, times.from_rfc3339(conversation.active_at))
+                active_ms = times.from_rfc3339(conversation.active_at)
+                self.active_at[key] = conversation.active_at
+                self.due_at[key] = self._due_at(active_ms, ends_ms=conversation.expires_ms)
         return existing
 
     def read_head(self, key: ConversationKey) -> Conversation | Gone | None:
@@ -58,7 +66,7 @@ class WarmMemory:
     def read_active_at(self, key: ConversationKey) -> str | None:
         """See `WarmStore`."""
         self.check_available()
-        return self._active_at.get(key)
+        return self.active_at.get(key)
 
     def update_conversation(
         self, key: ConversationKey, *, title: str | UnsetType | None = UNSET, metadata: JsonObject | UnsetType = UNSET
@@ -81,7 +89,7 @@ class WarmMemory:
         self.check_available()
         place = None if cursor is None else ListCursor.from_text(cursor)
         own = [
-            msgspec.structs.replace(head, active_at=self._active_at[key])
+            msgspec.structs.replace(head, active_at=self.active_at[key])
             for key, head in self._heads.items()
             if key.tenant == tenant and head.owner == owner and key not in self.gone
         ]
@@ -96,8 +104,12 @@ class WarmMemory:
         """See `WarmStore`."""
         self.check_available()
         with self._lock:
-            if self._active_at.get(key, "~") < times.to_rfc3339(now_ms - PULSE_EVERY_MS):
-                self._note_activity(key, now_ms)
+            active_at = self.active_at.get(key)
+            if active_at is None:
+                return
+            if active_at < times.to_rfc3339(now_ms - PULSE_EVERY_MS) or key not in self.due_at:
+                self.active_at[key] = times.to_rfc3339(now_ms)
+                self.due_at.setdefault(key, self._due_at(now_ms))
 
     def put_message(self, tenant: str, stored: StoredMessage) -> StoredMessage | None:
         """See `WarmStore`."""
@@ -133,7 +145,7 @@ class WarmMemory:
         before: str | None = None,
         after: str | None = None,
         limit: int,
-        consistent: bool = True,  # noqa: ARG002 -- memory has no replicas
+        consistent: bool = True,
     ) -> MessagePage:
         """See `WarmStore`."""
         self.check_available()
@@ -141,20 +153,25 @@ class WarmMemory:
             in_page(stored)
             for identifier, stored in sorted(self.messages.get(key, {}).items(), reverse=True)
             if (before is None or identifier < before) and (after is None or identifier > after)
+            if consistent or identifier not in self.lagging
         ]
         return MessagePage(tuple(found[:limit]), more=len(found) > limit)
 
     def _head(self, key: ConversationKey) -> Conversation | Gone | None:
-        return Gone(self.gone[key]) if key in self.gone else self._heads.get(key)
+        if key in self.gone:
+            return Gone(self.gone[key])
+        head = self._heads.get(key)
+        if head is None or head.retention_days is None:
+            return head
+        return msgspec.structs.replace(head, active_at=self.active_at.get(key, head.active_at))
 
-    def _note_activity(self, key: ConversationKey, active_ms: int) -> None:
-        self._active_at[key] = times.to_rfc3339(active_ms)
-        self.due_at[key] = table_keys.due(key.conversation, active_ms)[1]
+    def _due_at(self, active_ms: int, ends_ms: int | None = None) -> str:
+        return times.to_rfc3339(due_ms(active_ms, idle_ms=self._idle_ms, ends_ms=ends_ms))
 
     def clear(self, key: ConversationKey) -> int:
         """Forget everything of a conversation but its tombstone; how many items there were."""
         count = 0
-        for held in (self._heads, self._active_at):
+        for held in (self._heads, self.active_at):
             count += held.pop(key, None) is not None
         self.due_at.pop(key, None)
         return count + len(self.messages.pop(key, ())) + len(self.manifests.pop(key, ()))

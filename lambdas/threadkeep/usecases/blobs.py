@@ -9,9 +9,16 @@ import msgspec
 from msgspec import Raw
 
 from threadkeep.domain import times
-from threadkeep.domain.bounds import BLOBS_MAX, JSON_DEPTH_MAX, UPLOAD_BYTES_MAX, UPLOAD_FIELDS_MAX, UPLOAD_URL_S
-from threadkeep.domain.commands import CreateBlob, PartList, Ref
-from threadkeep.domain.errors import Refused, conflict
+from threadkeep.domain.bounds import (
+    BLOBS_MAX,
+    DOWNLOAD_URL_S,
+    JSON_DEPTH_MAX,
+    UPLOAD_BYTES_MAX,
+    UPLOAD_FIELDS_MAX,
+    UPLOAD_URL_S,
+)
+from threadkeep.domain.commands import CreateBlob, GetBlob, PartList, Ref
+from threadkeep.domain.errors import Refused, conflict, not_found
 from threadkeep.domain.json_text import clean, is_utf8, measure
 from threadkeep.domain.json_values import JsonObject, complaint, encode, read_text
 from threadkeep.domain.model import Caller, ConversationKey
@@ -27,7 +34,7 @@ def create(services: Services, caller: Caller, command: CreateBlob) -> Reply:
     """Say where to upload. Nothing is written: asked again, the same ref comes back with a new URL."""
     if command.bytes > UPLOAD_BYTES_MAX:
         raise Refused("too_large", f"An upload takes at most {UPLOAD_BYTES_MAX} bytes.")
-    key = authorize(services, caller, command.conversation)
+    key = authorize(services, caller, command.conversation, fresh=True)
     upload = Upload(command.bytes, command.sha256)
     put = services.uploads.presign(key, upload, media_type=command.media_type, lives_s=UPLOAD_URL_S)
     expires_ms = services.clock.now_ms() + UPLOAD_URL_S * 1_000
@@ -40,6 +47,21 @@ def create(services: Services, caller: Caller, command: CreateBlob) -> Reply:
             "expires_at": times.to_rfc3339(expires_ms),
         }
     }
+
+
+def get(services: Services, caller: Caller, command: GetBlob) -> Reply:
+    """Where to download what a message of the conversation keeps; asked again, there is a new URL.
+
+    Raises:
+        Refused: ``not_found``, also for an upload that no message has named.
+    """
+    key = authorize(services, caller, command.conversation, fresh=True)
+    upload = Upload.from_ref(command.blob)
+    url = None if upload is None else services.uploads.presign_get(key, upload, lives_s=DOWNLOAD_URL_S)
+    if url is None:
+        raise not_found()
+    expires_ms = services.clock.now_ms() + DOWNLOAD_URL_S * 1_000
+    return {"download": {"url": url, "expires_at": times.to_rfc3339(expires_ms)}}
 
 
 def read_parts(services: Services, key: ConversationKey, said: list[JsonObject] | Ref) -> Parts:

@@ -7,23 +7,25 @@ confirms by one strongly consistent query of its newest message before anybody i
 from __future__ import annotations
 
 from threadkeep.domain import leaf, streams
-from threadkeep.domain.errors import HotUnavailable, conflict
+from threadkeep.domain.errors import HotUnavailable, conflict, not_found
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
+from threadkeep.domain.tail import Erased
 from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
-from threadkeep.usecases.services import Services
+from threadkeep.usecases.services import Services, check_standing
 
 
 def claim(services: Services, key: ConversationKey, message: Message, *, fork: bool) -> StoredMessage | None:
     """Claim the place under the message's parent. What already stands under its id is returned instead.
 
     Raises:
-        Refused: ``conflict`` with ``stale_leaf``, ``parent_open``, ``parent_missing`` or ``id_taken``.
+        Refused: ``conflict`` with ``stale_leaf``, ``parent_open``, ``parent_missing`` or ``id_taken``; ``not_found``
+            where the conversation was deleted.
     """
     try:
         verdict = services.hot.claim(key, message.id, parent=message.parent, fork=fork)
     except HotUnavailable:
         return _judge_by_table(services, key, message, fork=fork)
-    if not isinstance(verdict, leaf.Claimed):
+    if not isinstance(verdict, leaf.Claimed | Erased):
         # An id that exists is judged before everything else.
         existing = services.warm.read_message(key, message.id)
         if existing is not None:
@@ -45,10 +47,16 @@ def claim(services: Services, key: ConversationKey, message: Message, *, fork: b
             raise parent_open()
         case leaf.IdTaken():
             raise conflict("id_taken", "A stream goes by that id; mint another.")
+        case Erased():
+            raise not_found()
 
 
 def _judge_by_table(services: Services, key: ConversationKey, message: Message, *, fork: bool) -> StoredMessage | None:
-    """Without the hot tier two sends at one instant both stand, as branches; neither is lost."""
+    """Without the hot tier two sends at one instant both stand, as branches; neither is lost.
+
+    Nor is there a gravestone to refuse them, so the tombstone is looked for.
+    """
+    check_standing(services, key)
     existing = services.warm.read_message(key, message.id)
     if existing is not None:
         return existing

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET
 
-from threadkeep.domain import frames, times
-from threadkeep.domain.bounds import SUBSCRIPTION_MS
+from threadkeep.domain import frames, ids, times
+from threadkeep.domain.bounds import EXPIRED_PAGES_MAX, SUBSCRIPTION_MS
 from threadkeep.domain.commands import (
     CreateConversation,
     GetConversation,
@@ -17,6 +17,10 @@ from threadkeep.domain.commands import (
 )
 from threadkeep.domain.errors import Refused, conflict, not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey
+from threadkeep.domain.streams import Full
+from threadkeep.domain.tail import Erased
+from threadkeep.domain.streams import Full
+from threadkeep.domain.tail import Erased
 from threadkeep.usecases.checks import check_metadata, mint_or_check
 from threadkeep.usecases.leaf import read_tip
 from threadkeep.usecases.services import Reply, Services, authorize, read_own
@@ -33,14 +37,14 @@ def create(services: Services, caller: Caller, command: CreateConversation) -> R
         owner=caller.user,
         title=command.title,
         metadata=command.metadata,
-        retention_days=command.retention_days,
-        created_at=times.to_rfc3339(now_ms),
+        retention_days=services.terms.retention_of(caller.tenant, command.retention_days),
+        created_at=times.to_rfc3339(ids.time_ms(identifier)),
         active_at=times.to_rfc3339(now_ms),
     )
     existing = services.warm.create_conversation(caller.tenant, new)
     if existing is None:
         return {"conversation": new}
-    if not isinstance(existing, Conversation):
+    if not isinstance(existing, Conversation) or existing.is_expired(now_ms):
         raise not_found()
     if existing.owner != caller.user:
         raise conflict("id_taken", "Another user's conversation goes by that id.") if caller.produces else not_found()
@@ -66,14 +70,25 @@ def update(services: Services, caller: Caller, command: UpdateConversation) -> R
 
 
 def list_own(services: Services, caller: Caller, command: ListConversations) -> Reply:
-    """The caller's conversations, newest activity first; as many as a frame takes."""
-    limit = command.limit
+    """The caller's conversations, newest activity first; as many as a frame takes. Expired ones are left out.
+
+    A page that holds nothing but these is passed over, `EXPIRED_PAGES_MAX` of them at most.
+    """
+    now_ms = services.clock.now_ms()
+    limit, cursor = command.limit, command.cursor
+    pages = 0
     while True:
-        page = services.warm.list_conversations(caller.tenant, caller.user, limit=limit, cursor=command.cursor)
-        fitted = frames.fit_conversations(page.conversations)
-        if len(fitted) == len(page.conversations):
+        page = services.warm.list_conversations(caller.tenant, caller.user, limit=limit, cursor=cursor)
+        own = [conversation for conversation in page.conversations if not conversation.is_expired(now_ms)]
+        fitted = frames.fit_conversations(own)
+        if len(fitted) < len(own):
+            # Asked again, since the store alone knows where a shorter page goes on.
+            limit = page.conversations.index(own[len(fitted)])
+            continue
+        pages += 1
+        if fitted or page.cursor is None or pages == EXPIRED_PAGES_MAX:
             return {"items": fitted, "cursor": page.cursor}
-        limit = len(fitted)  # asked again, since the store alone knows where a shorter page goes on
+        cursor = page.cursor
 
 
 def subscribe(services: Services, caller: Caller, command: Subscribe) -> Reply:
@@ -81,8 +96,13 @@ def subscribe(services: Services, caller: Caller, command: Subscribe) -> Reply:
     conversation = read_own(services, caller, command.conversation)
     key = ConversationKey(caller.tenant, conversation.id)
     lease_ms = min(SUBSCRIPTION_MS, caller.expires_at_ms - services.clock.now_ms())
-    if services.hot.subscribe(key, caller.connection, lease_ms=lease_ms) is not None:
-        raise Refused("rate_limited", "This conversation has as many viewers as it may have.", retry_after_ms=lease_ms)
+    match services.hot.subscribe(key, caller.connection, lease_ms=lease_ms):
+        case Full():
+            raise Refused(
+                "rate_limited", "This conversation has as many viewers as it may have.", retry_after_ms=lease_ms
+            )
+        case Erased():
+            raise not_found()
     tip = read_tip(services, key)
     return {
         "conversation": _with_activity(services, caller, conversation),

@@ -40,7 +40,7 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
         raise conflict("id_taken", "Another message goes by that id; mint a new one.")
     stands = message if existing is None else existing.message
     # Filled and told again where it is repeated: the first run may have died before it did.
-    tell(services, key, _fill(services, key, stands), frames.message_created(stands))
+    tell(services, key, _fill(services, key, existing or StoredMessage(message)), frames.message_created(stands))
     if command.reply is not UNSET and services.responder is not None:
         ask(services, caller, parent=stands.id, conversation=stands.conversation, reply=command.reply, fork=False)
     reply: Reply = {"message": frames.fit(stands)}
@@ -57,9 +57,9 @@ def _put(services: Services, key: ConversationKey, message: Message) -> StoredMe
         raise
 
 
-def _fill(services: Services, key: ConversationKey, message: Message) -> tuple[str, ...]:
+def _fill(services: Services, key: ConversationKey, stored: StoredMessage) -> tuple[str, ...]:
     try:
-        return services.hot.fill(key, message.id)
+        return services.hot.fill(key, stored)
     except HotUnavailable:
         return ()  # viewers renew their leases, read the leaf then, and catch up
 
@@ -69,7 +69,7 @@ def list_path(services: Services, caller: Caller, command: ListMessages) -> Repl
 
     The cursor names the message that comes next (path), or the last one read (all).
     """
-    key = authorize(services, caller, command.conversation)
+    key = authorize(services, caller, command.conversation, fresh=True)
     if command.cursor is not None and not ids.is_id(command.cursor):
         raise Refused("bad_request", "`cursor` must be one that a page gave.")
     if command.leaf == "all":

@@ -14,7 +14,7 @@ from threadkeep.usecases.services import Reply, Services, authorize
 def respond(services: Services, caller: Caller, command: RespondMessage) -> Reply:
     """Have a message answered (again). Asked twice with one ``reply`` id, it is answered once."""
     mint_or_check(command.reply, services.clock.now_ms(), parent=command.parent)
-    key = authorize(services, caller, command.conversation)
+    key = authorize(services, caller, command.conversation, fresh=True)
     if not has_parent(services, key, command.parent):
         raise parent_missing()
     ask(

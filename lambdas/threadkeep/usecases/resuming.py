@@ -13,7 +13,7 @@ from threadkeep.usecases.settling import finish_due
 
 def resume(services: Services, caller: Caller, command: ResumeStream) -> Reply:
     """A page of a message from a place in it, live or settled."""
-    key = authorize(services, caller, command.conversation)
+    key = authorize(services, caller, command.conversation, fresh=True)
     try:
         verdict = services.hot.resume(
             key, command.stream, epoch=command.epoch, offset=command.offset, connection=caller.connection

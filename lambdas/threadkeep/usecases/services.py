@@ -114,6 +114,18 @@ def authorize(services: Services, caller: Caller, conversation: str, *, fresh: b
     return key
 
 
+def check_standing(services: Services, key: ConversationKey) -> None:
+    """See in the table that a conversation is neither deleted nor expired.
+
+    Raises:
+        Refused: ``not_found``.
+    """
+    head = services.warm.read_head(key)
+    if not isinstance(head, Conversation) or head.is_expired(services.clock.now_ms()):
+        services.owners.forget(key)
+        raise not_found()
+
+
 def read_own(services: Services, caller: Caller, conversation: str) -> Conversation:
     """The conversation as it now stands in the table, if the caller may see it.
 

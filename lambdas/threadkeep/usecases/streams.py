@@ -11,6 +11,7 @@ from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
 from threadkeep.domain.json_values import complaint, encode
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
+from threadkeep.domain.tail import Erased
 from threadkeep.usecases.blobs import keep_named, read_parts
 from threadkeep.usecases.checks import check_end, check_metadata, check_parts, mint_or_check
 from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
@@ -67,6 +68,8 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
             raise Refused("rate_limited", "This conversation has as many live streams as it may have.")
         case streams.Fenced() | streams.Closed():
             raise _refusal(services, key, stream, verdict)
+        case Erased():
+            raise not_found()
 
 
 def append(services: Services, caller: Caller, command: AppendStream) -> Reply:
@@ -143,7 +146,7 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
     mint_or_check(command.stream, services.clock.now_ms(), parent=command.parent)
     check_metadata(command.metadata)
     check_parts(command.body)
-    key = authorize(services, caller, command.conversation)
+    key = authorize(services, caller, command.conversation, fresh=True)
     if not has_parent(services, key, command.parent):
         raise parent_missing()
     facts = streams.Facts(

@@ -1,0 +1,34 @@
+"""The announcer: the one consumer of the table's stream in a region. Its mapping gives it new items only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadkeep import container, telemetry
+from threadkeep.stores.table_stream import read_landed
+from threadkeep.usecases.announcing import hand_on, judge
+
+
+def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Hand on what each record asks for. From the first that fails on they all come again, as a stream has it.
+
+    Asking for the tombstones fails for the whole batch, which then comes again as well.
+    """
+    services = container.services()
+    records = event["Records"]
+    jobs = judge(services, [read_landed(record) for record in records])
+    failed = []
+    for record, job in zip(records, jobs, strict=True):
+        if job is None:
+            continue
+        try:
+            hand_on(services, job)
+        except Exception as error:  # noqa: BLE001 -- those before it are done
+            telemetry.note_fault("A change could not be handed on; it comes again", error)
+            failed = [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]}]
+            break
+        telemetry.count("ErasuresAnnounced", stage=job.stage)
+    return {"batchItemFailures": failed}
+
+
+handler = telemetry.instrumented(_handle)

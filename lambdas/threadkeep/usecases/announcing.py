@@ -1,0 +1,49 @@
+"""Announcing: what the table's stream tells of, handed on to those who act on it. Knows the table and queues only.
+
+An erasure begins here, in every region, since the tombstone's item reaches every region's stream. And here it is seen
+when something lands beside a tombstone, whoever wrote it and however late: it is removed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from threadkeep.domain.erasure import ErasureJob, Landed
+from threadkeep.usecases.services import Services
+
+
+def judge(services: Services, landed: Sequence[Landed | None]) -> list[ErasureJob | None]:
+    """What each of these new items has to have done, None for nothing; asks for all tombstones at once.
+
+    Of several that landed late beside one tombstone the first stands for all.
+
+    Raises:
+        WarmUnavailable: it is not known which of them lie beside a tombstone.
+    """
+    others = {item.key: None for item in landed if item is not None and not item.is_tombstone}
+    late = set(services.erasures.gone(tuple(others))) if others else set()
+    jobs: list[ErasureJob | None] = []
+    for item in landed:
+        if item is None or not (item.is_tombstone or item.key in late):
+            jobs.append(None)
+            continue
+        if not item.is_tombstone:
+            late.discard(item.key)
+        jobs.append(
+            ErasureJob(
+                tenant=item.key.tenant,
+                conversation=item.key.conversation,
+                stage="first" if item.is_tombstone else "late",
+            )
+        )
+    return jobs
+
+
+def hand_on(services: Services, job: ErasureJob) -> None:
+    """Have the region's objects and table cleared, and its hot tier; done twice, it is the same.
+
+    Raises:
+        WarmUnavailable: one of the queues did not take it.
+    """
+    services.erase_queue.send(job)
+    services.tell_queue.send(job)
