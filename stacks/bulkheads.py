@@ -21,8 +21,12 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
         name: ``handlers.<name>.handler`` is its code.
         table: DynamoDB actions on the table; empty: it does not know the table.
         owner_index: DynamoDB actions on the index by owner.
-        objects: S3 actions on large bodies in the region's bucket; empty: it does not know the bucket.
-        uploads: S3 actions on what clients uploaded, in the same bucket; with any it also keeps what messages name.
+        objects: S3 actions on large bodies in the region's bucket; they are read in the other regions' too.
+        segments: S3 actions on segments, in every region's bucket; whoever puts them puts bodies everywhere too.
+        blobs: S3 actions on what messages keep of uploads, as on bodies.
+        uploads: S3 actions on what clients uploaded, in the region's bucket.
+        exports: S3 actions on the files of exports there.
+        sweeps: whether it deletes a conversation's objects there, whatever kind they are of.
         hot: whether it talks to Valkey.
         pushes: whether it posts to connections.
         invokes: another bulkhead that it starts; empty: none.
@@ -37,24 +41,37 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
     table: tuple[str, ...] = ()
     owner_index: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
+    segments: tuple[str, ...] = ()
+    blobs: tuple[str, ...] = ()
     uploads: tuple[str, ...] = ()
+    exports: tuple[str, ...] = ()
+    sweeps: bool = False
     hot: bool = True
     pushes: bool = False
     invokes: str = ""
     model: bool = False
     timeout_s: int = 10
 
+    @property
+    def knows_buckets(self) -> bool:
+        """Whether it has any right on objects."""
+        return any((self.objects, self.segments, self.blobs, self.uploads, self.exports, self.sweeps))
+
 
 _READ: Final = ("dynamodb:GetItem", "dynamodb:Query")
 _WRITE: Final = ("dynamodb:PutItem", "dynamodb:UpdateItem")
+_GET: Final = ("s3:GetObject",)
+_GET_AND_PUT: Final = ("s3:GetObject", "s3:PutObject")
 
 ROUTE_BULKHEADS: Final = (
     Bulkhead(name="connection", table=_READ, concurrency_percent=10),
     Bulkhead(
         name="send",
         table=_READ + _WRITE,
-        objects=("s3:GetObject", "s3:PutObject"),
-        uploads=("s3:GetObject", "s3:PutObject"),  # a client puts with the rights of whoever signed for it
+        objects=_GET_AND_PUT,
+        segments=_GET,
+        blobs=_GET_AND_PUT,
+        uploads=_GET_AND_PUT,  # a client puts with the rights of whoever signed for it
         pushes=True,
         invokes="responder",
         concurrency_percent=15,
@@ -62,8 +79,10 @@ ROUTE_BULKHEADS: Final = (
     Bulkhead(
         name="stream",
         table=_READ + _WRITE,
-        objects=("s3:GetObject", "s3:PutObject"),
-        uploads=("s3:GetObject",),
+        objects=_GET_AND_PUT,
+        segments=_GET,
+        blobs=_GET_AND_PUT,
+        uploads=_GET,
         pushes=True,
         concurrency_percent=35,
     ),
@@ -72,7 +91,9 @@ ROUTE_BULKHEADS: Final = (
         # It writes only to end a stream that a reader found dead: the reader need not wait for the sweeper.
         table=(*_READ, *_WRITE, "dynamodb:BatchGetItem"),
         owner_index=("dynamodb:Query",),
-        objects=("s3:GetObject", "s3:PutObject"),
+        objects=_GET_AND_PUT,
+        segments=_GET,
+        blobs=_GET,  # it signs for downloads, which have the rights of whoever signed
         pushes=True,
         concurrency_percent=15,
     ),
@@ -85,7 +106,7 @@ AUTHORIZER: Final = Bulkhead(name="authorizer", hot=False, concurrency_percent=5
 SWEEPER: Final = Bulkhead(
     name="sweeper",
     table=_READ + _WRITE,
-    objects=("s3:GetObject", "s3:PutObject"),
+    objects=_GET_AND_PUT,
     pushes=True,
     timeout_s=60,
     concurrency_percent=0,
@@ -95,7 +116,8 @@ SWEEPER: Final = Bulkhead(
 RESPONDER: Final = Bulkhead(
     name="responder",
     table=_READ + _WRITE,
-    objects=("s3:GetObject", "s3:PutObject"),
+    objects=_GET_AND_PUT,
+    segments=_GET,
     pushes=True,
     model=True,
     timeout_s=15 * 60,  # Lambda's longest; an answer has 14 minutes

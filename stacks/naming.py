@@ -7,6 +7,7 @@ S3's 63 with a stage of 16.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -41,9 +42,14 @@ def bucket(stage: str, account: str, region: str) -> str:
     return f"{_PRODUCT}-{stage}-{account}-{region}"
 
 
-def bucket_arn(stack: cdk.Stack, stage: str) -> str:
-    """The ARN of the bucket in the stack's own region."""
-    name = bucket(stage, stack.account, stack.region)
+def buckets(stage: str, account: str, regions: Sequence[str]) -> dict[str, str]:
+    """Every region's cold bucket, by region."""
+    return {region: bucket(stage, account, region) for region in regions}
+
+
+def bucket_arn(stack: cdk.Stack, stage: str, region: str) -> str:
+    """The ARN of a region's bucket."""
+    name = bucket(stage, stack.account, region)
     return stack.format_arn(service="s3", region="", account="", resource=name)
 
 

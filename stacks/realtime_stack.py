@@ -14,6 +14,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from stacks import bulkheads, capabilities, naming
+from stacks.bucket_rights import bucket_rights
 from stacks.bulkheads import Bulkhead
 from stacks.bundle import Bundle
 from stacks.constructs.bulkhead_function import BulkheadFunction, Right
@@ -135,7 +136,8 @@ class RealtimeStack(cdk.Stack):
             stage=settings.stage,
             region=self.region,
             table=naming.table(settings.stage) if bulkhead.table else "",
-            bucket=naming.bucket(settings.stage, self.account, self.region) if bulkhead.objects else "",
+            bucket=naming.bucket(settings.stage, self.account, self.region) if bulkhead.knows_buckets else "",
+            buckets=naming.buckets(settings.stage, self.account, settings.regions) if bulkhead.knows_buckets else {},
             connections_url=self._address.connections_url if bulkhead.pushes else "",
             hot=self._hot_config(bulkhead) if bulkhead.hot else None,
             model=settings.model if bulkhead.model else None,
@@ -166,28 +168,7 @@ class RealtimeStack(cdk.Stack):
             yield Right(actions=bulkhead.table, resources=[table])
         if bulkhead.owner_index:
             yield Right(actions=bulkhead.owner_index, resources=[f"{table}/index/{schema.OWNER_INDEX}"])
-        if bulkhead.objects:
-            bucket = naming.bucket_arn(self, stage)
-            yield Right(
-                actions=bulkhead.objects,
-                resources=[f"{bucket}/*/bodies/*"],
-                wildcard_reason="the tenant, conversation and message in an object's key are known at run time only",
-            )
-        if bulkhead.uploads:
-            bucket = naming.bucket_arn(self, stage)
-            yield Right(
-                actions=bulkhead.uploads,
-                resources=[f"{bucket}/{schema.UPLOADS_PREFIX}*"],
-                wildcard_reason="the tenant and conversation in an upload's key are known at run time only",
-            )
-            yield Right(
-                actions=["s3:GetObject", "s3:PutObject"],
-                resources=[f"{bucket}/*/blobs/*"],
-                wildcard_reason="the tenant and conversation in the key of what a message keeps are known at run time",
-            )
-            # Without it S3 answers for an object that is not there as if it were forbidden (S3 API reference,
-            # "HeadObject", quoted in aws/aws-sdk#50, read 2026-11-29): a forgotten upload must not look like our fault.
-            yield Right(actions=["s3:ListBucket"], resources=[bucket])
+        yield from bucket_rights(self, stage=stage, regions=self._settings.regions, bulkhead=bulkhead)
         if bulkhead.pushes:
             yield Right(
                 actions=["execute-api:ManageConnections"],

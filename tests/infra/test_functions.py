@@ -15,6 +15,7 @@ from threadkeep.config import Config, HotConfig, ModelConfig
 REGIONS = ("eu-central-1", "us-east-1")
 NAMES = (*schema.ROUTES, "authorizer", "sweeper", "responder")
 TABLE = "threadkeep-prod"
+BUCKETS = {region: f"threadkeep-prod-{ACCOUNT}-{region}" for region in REGIONS}
 READ = {"dynamodb:GetItem", "dynamodb:Query"}
 WRITE = {"dynamodb:PutItem", "dynamodb:UpdateItem"}
 
@@ -44,7 +45,7 @@ class Function(msgspec.Struct, frozen=True):
 
     @property
     def bucket(self) -> str:
-        return f"threadkeep-prod-{ACCOUNT}-{self.region}"
+        return BUCKETS[self.region]
 
     @property
     def arn_of_log(self) -> str:
@@ -100,11 +101,17 @@ def test_no_two_functions_share_a_role_and_no_role_has_a_managed_policy(aws: Dep
 
 def test_its_rights_are_these_and_no_more(function: Function) -> None:
     table, index = function.arn_of_table, f"{function.arn_of_table}/index/{schema.OWNER_INDEX}"
-    bodies = f"arn:aws:s3:::{function.bucket}/*/bodies/*"
-    uploads = f"arn:aws:s3:::{function.bucket}/!uploads/*"
-    get_and_put = {"s3:GetObject", "s3:PutObject"}
-    blobs = {f"arn:aws:s3:::{function.bucket}/*/blobs/*": get_and_put}
-    missing = {f"arn:aws:s3:::{function.bucket}": {"s3:ListBucket"}}  # else S3 hides that an upload is not there
+    own, *others = sorted(BUCKETS.values(), key=lambda bucket: bucket != function.bucket)
+    get, get_and_put = {"s3:GetObject"}, {"s3:GetObject", "s3:PutObject"}
+    bodies, blobs, downloads = (
+        {f"arn:aws:s3:::{own}/{kind}/*": at_home} | {f"arn:aws:s3:::{other}/{kind}/*": get for other in others}
+        for kind, at_home in (("bodies", get_and_put), ("blobs", get_and_put), ("blobs", get))
+    )
+    segments = {f"arn:aws:s3:::{bucket}/segments/*": get for bucket in BUCKETS.values()}
+    uploads = f"arn:aws:s3:::{own}/uploads/*"
+    missing = {
+        f"arn:aws:s3:::{bucket}": {"s3:ListBucket"} for bucket in BUCKETS.values()
+    }  # else S3 hides what is not there
     connections = f"arn:aws:execute-api:{function.region}:{ACCOUNT}:{function.api}/prod/POST/@connections/*"
     hot = f"arn:aws:elasticache:{function.region}:{ACCOUNT}:"
     connect = {"elasticache:Connect"}
@@ -113,23 +120,30 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
         f"{hot}user:threadkeep-prod-{function.name}": connect,
     }
     push = {connections: {"execute-api:ManageConnections"}}
-    writer = {table: READ | WRITE, bodies: get_and_put, **push, **login}
+    writer = {table: READ | WRITE, **bodies, **missing, **push, **login}
     lambda_, secrets = (f"arn:aws:{service}:{function.region}:{ACCOUNT}:" for service in ("lambda", "secretsmanager"))
     expected: dict[str, dict[str, set[str]]] = {
         "connection": {table: READ, **login},
         "send": {
             **writer,
+            **segments,
             uploads: get_and_put,
             **blobs,
-            **missing,
             f"{lambda_}function:threadkeep-prod-responder": {"lambda:InvokeFunction"},
         },
-        "stream": {**writer, uploads: {"s3:GetObject"}, **blobs, **missing},
-        "history": {**writer, table: READ | WRITE | {"dynamodb:BatchGetItem"}, index: {"dynamodb:Query"}},
+        "stream": {**writer, **segments, uploads: get, **blobs},
+        "history": {
+            **writer,
+            table: READ | WRITE | {"dynamodb:BatchGetItem"},
+            index: {"dynamodb:Query"},
+            **segments,
+            **downloads,
+        },
         "authorizer": {},
         "sweeper": writer,
         "responder": {
             **writer,
+            **segments,
             f"{secrets}secret:llm-key-??????": {"secretsmanager:GetSecretValue"},
             function.arn_of_failed: {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"},
         },
@@ -156,7 +170,7 @@ def test_its_environment_is_what_its_config_reads(function: Function) -> None:
     environment = function.properties["Environment"]["Variables"]
     config = Config(stage="prod", region=function.region, table=TABLE, hot=hot(function))
     pushes = f"https://{function.api}.execute-api.{function.region}.amazonaws.com/prod"
-    writer = msgspec.structs.replace(config, connections_url=pushes, bucket=function.bucket)
+    writer = msgspec.structs.replace(config, connections_url=pushes, bucket=function.bucket, buckets=BUCKETS)
     model = ModelConfig(
         kind="openai", name="example-1", base_url="https://llm.example.com/v1", api_key_secret="llm-key"
     )

@@ -93,6 +93,7 @@ def test_functions_know_the_emulator_and_the_valkey_that_were_given(local: Deplo
         region=region,
         table="threadkeep-local",
         bucket=f"threadkeep-local-000000000000-{region}",
+        buckets={name: f"threadkeep-local-000000000000-{name}" for name in REGIONS},
         connections_url=f"http://127.0.0.1:4566/_aws/execute-api/<{api}>/local",
         hot=HotConfig(host="127.0.0.1", port=6379),
     )
