@@ -6,7 +6,11 @@ conversation may overlap, in ranges and in messages; readers merge by id, and wh
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+_SLACK_PARTS: Final = 30
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +54,17 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     regions: tuple[str, ...]
     archived_ms: int
     members: tuple[Member, ...]
+
+
+def due_ms(active_ms: int, *, idle_ms: int, ends_ms: int | None = None) -> int:
+    """When the archive is to look at a conversation that was last active then (ms since the epoch).
+
+    A little after it will have been idle for long enough (a thirtieth of that: a day, of thirty). Activity does not
+    move an entry that stands, so one that fell due on the minute would nearly always be looked at once in vain, for
+    the minutes that a conversation goes on after its first message. Where its retention ends earlier, that is when.
+    """
+    look_ms = active_ms + idle_ms + idle_ms // _SLACK_PARTS
+    return look_ms if ends_ms is None else min(look_ms, ends_ms)
 
 
 class Damaged(msgspec.Struct, frozen=True):

@@ -121,14 +121,17 @@ class DueEntry(msgspec.Struct, frozen=True):
 
 
 class DueList(Protocol):
-    """Which conversations are due for the archive. Eventually consistent. Raises `WarmUnavailable`."""
+    """Which conversations are due for the archive. Reads are eventually consistent. Raises `WarmUnavailable`."""
 
     def read(self, day: str, shard: int, *, until_ms: int, limit: int, after: DueEntry | None) -> tuple[DueEntry, ...]:
         """Entries of one shard of one day (``2026-11-29``) that are due by then, the oldest first, after an entry."""
         ...
 
-    def refile(self, entry: DueEntry, *, due_ms: int | None) -> bool:
-        """Let it fall due then, or no more until it wakes up (None); False if it has moved since it was read."""
+    def refile(self, entry: DueEntry, *, due_ms: int | None, active_at: str | None = None) -> bool:
+        """Let it fall due then, or no more until it wakes up (None); False if it has moved since it was read.
+
+        With ``active_at`` False too if the conversation was active after that.
+        """
         ...
 
 
@@ -165,12 +168,23 @@ class ErasureStore(Protocol):
 
 
 class ExportStore(Protocol):
-    """Exports that were asked for; each is gone when it expires. Raises `WarmUnavailable`."""
+    """Exports that were asked for; each is gone when it expires. Strongly consistent. Raises `WarmUnavailable`."""
 
-    def put(self, tenant: str, export: Export) -> None:
-        """Write it, in place of what it was."""
+    def claim(self, tenant: str, export: Export, *, now_ms: int, until_ms: int) -> bool:
+        """Take one of the `EXPORTS_RUNNING_MAX` places of its owner; again: it has one. False where none is free.
+
+        A place is free until somebody takes it, after its release, and from ``until_ms`` on.
+        """
         ...
 
-    def read(self, tenant: str, export: str) -> Export | None:
-        """One of them."""
+    def release(self, tenant: str, export: Export) -> None:
+        """Give its place back, if it has one."""
+        ...
+
+    def put(self, tenant: str, export: Export) -> bool:
+        """Write it, in place of what it was; False if that was finished already, and stays so."""
+        ...
+
+    def read(self, tenant: str, export: str, *, now_ms: int) -> Export | None:
+        """One of them; None for one that has expired, whether or not it still lies there."""
         ...

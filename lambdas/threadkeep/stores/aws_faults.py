@@ -16,6 +16,7 @@ _THROTTLED: Final = frozenset(
         "LimitExceededException",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
+        "RequestThrottled",
         "SlowDown",
         "Throttling",
         "ThrottlingException",
@@ -31,7 +32,7 @@ _UNAVAILABLE: Final = frozenset(
         "ServiceUnavailable",
     }
 )
-"""Error codes of DynamoDB and S3 that pass by themselves (their API references, "Error codes", read 2026-11-29)."""
+"""Error codes of DynamoDB, S3 and SQS that pass by themselves (their API references, read 2026-11-29)."""
 _TOO_MANY_REQUESTS: Final = 429
 _SERVER_ERROR: Final = 500
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.domain.bounds import QUEUE_DELAY_S_MAX
+from threadkeep.stores.queue_sqs import check_delay
 
 
 class QueueMemory:
@@ -21,8 +21,7 @@ class QueueMemory:
 
     def send(self, job: msgspec.Struct, *, delay_s: int = 0) -> None:
         """See `JobQueue`."""
-        if not 0 <= delay_s <= QUEUE_DELAY_S_MAX:
-            raise ValueError(f"a job may be delayed by 0 to {QUEUE_DELAY_S_MAX} seconds, not {delay_s}")
+        check_delay(delay_s)
         self.jobs.append((msgspec.json.encode(job), delay_s))
 
     def take(self) -> list[Any]:

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from threadkeep.domain import ids, times
+from threadkeep.domain.bounds import ARCHIVE_SHARDS
 from threadkeep.domain.model import ConversationKey
 from threadkeep.stores import table_keys
 
@@ -43,6 +44,7 @@ def test_different_owners_have_different_keys(tenant: str, user: str, tenant_2: 
 def test_the_conversation_is_found_in_its_partition_whatever_the_tenant(tenant: str) -> None:
     partition = table_keys.partition(ConversationKey(tenant, CONVERSATION))
     assert table_keys.conversation_of(partition) == CONVERSATION
+    assert table_keys.key_of(partition) == ConversationKey(tenant, CONVERSATION)
     assert partition.count("#") == 1
 
 
@@ -51,14 +53,14 @@ def test_a_message_is_found_in_its_key() -> None:
     assert table_keys.message_of(table_keys.message(CONVERSATION)) == CONVERSATION
 
 
-def test_a_conversation_falls_due_thirty_days_on_always_in_the_same_shard() -> None:
-    due_key, due_at = table_keys.due(CONVERSATION, times.from_rfc3339("2026-01-31T23:59:59.999Z"))
+def test_a_conversation_falls_due_on_a_day_and_always_in_the_same_shard() -> None:
+    due_key, due_at = table_keys.due(CONVERSATION, due_ms=times.from_rfc3339("2026-03-02T23:59:59.999Z"))
     assert due_at == "2026-03-02T23:59:59.999Z"
     day, _, shard = due_key.partition("#")
     assert day == "2026-03-02"
-    assert table_keys.due(CONVERSATION, NOW_MS)[0].endswith(f"#{shard}")
+    assert table_keys.due(CONVERSATION, due_ms=NOW_MS)[0].endswith(f"#{shard}")
 
 
 def test_the_shards_of_a_day_are_bounded_and_all_in_use() -> None:
-    shards = {table_keys.due(ids.mint(NOW_MS), NOW_MS)[0].partition("#")[2] for _ in range(2_000)}
-    assert shards == {str(shard) for shard in range(table_keys.DUE_SHARDS)}
+    shards = {table_keys.due(ids.mint(NOW_MS), due_ms=NOW_MS)[0].partition("#")[2] for _ in range(2_000)}
+    assert shards == {str(shard) for shard in range(ARCHIVE_SHARDS)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-import zlib
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 TENANT = "acme"
 ITEM_BYTES_MAX = 400 * 1024
+DAY_MS = 86_400_000
 
 
 class Table:
@@ -120,7 +121,7 @@ def test_a_new_conversation_is_a_head_and_a_pulse_under_both_indexes(table: Tabl
     key = create(store, "a#b")
     head, pulse = table.item(key, SORT_HEAD), table.item(key, SORT_PULSE)
     at = times.to_rfc3339(NOW_MS)
-    due_key, due_at = table_keys.due(key.conversation, NOW_MS)
+    due_key, due_at = table_keys.due(key.conversation, due_ms=NOW_MS + 31 * DAY_MS)
     partition = {"pk": {"S": f"acme#{key.conversation}"}, "v": {"N": "1"}}
     assert head == partition | {
         "sk": {"S": "head"},
@@ -137,14 +138,39 @@ def test_a_new_conversation_is_a_head_and_a_pulse_under_both_indexes(table: Tabl
     }
 
 
-def test_activity_moves_both_indexes_and_costs_no_write_within_the_minute(table: Table, store: WarmDynamoDB) -> None:
+def test_activity_moves_the_list_alone_and_costs_no_write_within_the_minute(table: Table, store: WarmDynamoDB) -> None:
     key = create(store)
-    later_ms = NOW_MS + 86_400_000
+    filed = table.item(key, SORT_PULSE)
+    later_ms = NOW_MS + DAY_MS
     for now_ms in (later_ms, later_ms + PULSE_EVERY_MS):
         store.touch(key, now_ms=now_ms)
-        pulse = table.item(key, SORT_PULSE)
-        assert pulse["active_at"]["S"] == times.to_rfc3339(later_ms)
-        assert (pulse["due_key"]["S"], pulse["due_at"]["S"]) == table_keys.due(key.conversation, later_ms)
+        assert table.item(key, SORT_PULSE) == filed | {"active_at": {"S": times.to_rfc3339(later_ms)}}
+
+
+def test_activity_brings_back_what_the_archive_took_out_also_within_the_minute(
+    table: Table, store: WarmDynamoDB
+) -> None:
+    key = create(store)
+    filed = table.item(key, SORT_PULSE)
+    out = {name: value for name, value in filed.items() if name not in {"due_key", "due_at"}}
+    table.client.put_item(TableName=TABLE, Item=out)
+    store.touch(key, now_ms=NOW_MS + 1)
+    due_key, due_at = table_keys.due(key.conversation, due_ms=NOW_MS + 1 + 31 * DAY_MS)
+    active_at = times.to_rfc3339(NOW_MS + 1)
+    assert table.item(key, SORT_PULSE) == out | {
+        "active_at": {"S": active_at},
+        "due_key": {"S": due_key},
+        "due_at": {"S": due_at},
+    }
+
+
+def test_a_retention_that_ends_before_the_archive_begins_is_when_it_falls_due(
+    table: Table, store: WarmDynamoDB
+) -> None:
+    new = conversation(retention_days=7)
+    assert store.create_conversation(TENANT, new) is None
+    pulse = table.item(ConversationKey(TENANT, new.id), SORT_PULSE)
+    assert pulse["due_at"]["S"] == times.to_rfc3339(NOW_MS + 7 * DAY_MS + PULSE_EVERY_MS)
 
 
 def test_a_message_item_holds_its_facts_beside_one_packed_body(table: Table, store: WarmDynamoDB) -> None:
@@ -161,19 +187,17 @@ def test_a_message_item_holds_its_facts_beside_one_packed_body(table: Table, sto
     sent = message(key, parts, parent=parent, role="assistant", status="stopped", model="m")
     store.put_message(TENANT, StoredMessage(sent, 7))
     item = table.item(key, f"m#{sent.id}")
-    assert item.pop("body")["B"][:1] == b"\x01"
+    assert item.pop("b")["B"][:1] == b"\x01"
     assert item == {
         "pk": {"S": f"acme#{key.conversation}"},
         "sk": {"S": f"m#{sent.id}"},
         "v": {"N": "1"},
-        "role": {"S": "assistant"},
-        "parent": {"S": parent},
-        "status": {"S": "stopped"},
-        "model": {"S": "m"},
-        "tokens": {"N": str(sent.tokens.count)},
-        "estimated": {"BOOL": True},
-        "bytes": {"N": str(len(encode(parts)))},
-        "epoch": {"N": "7"},
+        "r": {"S": "assistant"},
+        "p": {"B": uuid.UUID(parent).bytes},
+        "s": {"S": "stopped"},
+        "m": {"S": "m"},
+        "q": {"N": str(sent.tokens.count)},
+        "e": {"N": "7"},
         "calls": {"L": [{"S": "1"}, {"S": ""}]},
         "answers": {"L": [{"S": "1"}]},
     }
@@ -189,9 +213,7 @@ def test_an_answer_of_4_kb_costs_two_write_units(table: Table, store: WarmDynamo
     assert len(encode(sent)) > 4 * 1_024
 
 
-@pytest.mark.parametrize(
-    ("characters", "where"), [(20_000, "body"), (30_000, "whole"), (390_000, "whole"), (399 * 1_024, "pointer")]
-)
+@pytest.mark.parametrize(("characters", "where"), [(20_000, "b"), (30_000, "w"), (390_000, "w"), (399 * 1_024, "o")])
 def test_a_body_lies_where_its_size_says_and_the_item_fits(
     table: Table, store: WarmDynamoDB, bodies: BodiesMemory, characters: int, where: str
 ) -> None:
@@ -199,10 +221,10 @@ def test_a_body_lies_where_its_size_says_and_the_item_fits(
     sent = message(key, text_parts(noise(characters)))
     store.put_message(TENANT, StoredMessage(sent))
     item = table.item(key, f"m#{sent.id}")
-    assert {"body", "whole", "pointer"} & set(item) == {"body", where}
-    assert len(item.get("whole", item["body"])["B"]) <= BODY_INLINE_BYTES_MAX
+    assert {"b", "w", "o"} & set(item) == {"b", where}
+    assert len(item.get("w", item["b"])["B"]) <= BODY_INLINE_BYTES_MAX
     assert item_bytes(item) < ITEM_BYTES_MAX
-    assert [item["pointer"]["S"]] == list(bodies.objects) if where == "pointer" else not bodies.objects
+    assert [item["o"]["S"]] == list(bodies.objects) if where == "o" else not bodies.objects
 
 
 def test_call_ids_without_end_are_left_to_the_body(table: Table, store: WarmDynamoDB) -> None:
@@ -229,7 +251,19 @@ def test_a_page_reads_no_object_and_no_whole_body(table: Table, store: WarmDynam
         store.put_message(TENANT, StoredMessage(message(key, text_parts(noise(characters)))))
     bodies.unavailable = True
     assert len(store.read_messages(key, limit=3).messages) == 3
-    assert "whole" not in table.named("query")[-1]["ExpressionAttributeNames"].values()
+    assert "w" not in table.named("query")[-1]["ExpressionAttributeNames"].values()
+
+
+def test_a_page_reads_one_message_more_than_it_shows_and_the_bounds_that_are_messages(
+    table: Table, store: WarmDynamoDB
+) -> None:
+    key = create(store)
+    sent = [message(key, now_ms=NOW_MS + number) for number in range(5)]
+    for each in sent:
+        store.put_message(TENANT, StoredMessage(each))
+    for before, after in ((None, None), (sent[-1].id + "~", None), (sent[-1].id, sent[0].id)):
+        store.read_messages(key, limit=3, before=before, after=after)
+    assert [asked["Limit"] for asked in table.named("query")[-3:]] == [4, 4, 6]
 
 
 def test_a_page_is_read_over_as_many_megabytes_as_it_takes(table: Table, store: WarmDynamoDB) -> None:
@@ -269,16 +303,16 @@ def test_the_newest_id_is_read_without_its_message(table: Table, store: WarmDyna
 # --- what cannot be read --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("attribute", ["body", "whole"])
+@pytest.mark.parametrize("attribute", ["b", "w"])
 def test_a_damaged_body_names_its_message_and_gives_nothing_out(
     table: Table, store: WarmDynamoDB, attribute: str
 ) -> None:
     key = create(store)
-    sent = message(key, text_parts("hello" if attribute == "body" else noise(30_000)))
+    sent = message(key, text_parts("hello" if attribute == "b" else noise(30_000)))
     store.put_message(TENANT, StoredMessage(sent))
     item = table.item(key, f"m#{sent.id}")
     packed = item[attribute]["B"]
-    item[attribute] = {"B": packed[:17] + zlib.compress(zlib.decompress(packed[17:]).replace(b"type", b"kind"))}
+    item[attribute] = {"B": packed[:-1] + bytes([packed[-1] ^ 1])}
     table.client.put_item(TableName=TABLE, Item=item)
     with pytest.raises(Unreadable, match=sent.id):
         store.read_message(key, sent.id)
