@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from handlers.serving import Routes, answer
-from threadkeep.domain.commands import GetConversation, GetErasure, ListConversations, ListMessages, ResumeStream
+from threadkeep.domain.commands import (
+    GetBlob,
+    GetConversation,
+    GetErasure,
+    GetExport,
+    ListConversations,
+    ListMessages,
+    ResumeStream,
+)
 from threadkeep.telemetry import instrumented
-from threadkeep.usecases import conversations, deletion, messages, resuming
+from threadkeep.usecases import blobs, conversations, deletion, exports, messages, resuming
 
 ROUTES: Final[Routes] = {
     GetConversation: conversations.get,
@@ -15,6 +23,8 @@ ROUTES: Final[Routes] = {
     ListMessages: messages.list_path,
     ResumeStream: resuming.resume,
     GetErasure: deletion.get,
+    GetBlob: blobs.get,
+    GetExport: exports.get,
 }
 
 

@@ -9,13 +9,14 @@ from threadkeep.domain.commands import (
     CancelStream,
     CreateBlob,
     CreateConversation,
+    CreateExport,
     CreateMessage,
     DeleteConversation,
     RespondMessage,
     UpdateConversation,
 )
 from threadkeep.telemetry import instrumented
-from threadkeep.usecases import blobs, conversations, deletion, messages, responding, stopping
+from threadkeep.usecases import blobs, conversations, deletion, exports, messages, responding, stopping
 
 ROUTES: Final[Routes] = {
     CreateConversation: conversations.create,
@@ -25,6 +26,7 @@ ROUTES: Final[Routes] = {
     RespondMessage: responding.respond,
     CancelStream: stopping.cancel,
     CreateBlob: blobs.create,
+    CreateExport: exports.create,
 }
 
 

@@ -83,7 +83,7 @@ def services() -> Services:
             settings.buckets, lambda place: boto3.client("s3", region_name=place, config=aws_config.BUCKET)
         )
         bodies, uploads = BodiesS3(buckets, region), UploadsS3(buckets, region)
-        cold, export_files = ColdS3(buckets, region), ExportFilesS3(buckets[region])
+        cold, export_files = ColdS3(buckets, region), ExportFilesS3(buckets, region)
     push: Push = _absent("THREADKEEP_CONNECTIONS_URL")
     if url := settings.connections_url:
         push = GatewayPush(

@@ -109,12 +109,12 @@ class ObjectSweep(Protocol):
 
 
 class ExportFiles(Protocol):
-    """The files of exports, which live a day. Raises `WarmUnavailable`."""
+    """The files of exports, which live a day in the region that wrote them. Raises `WarmUnavailable`."""
 
     def write(self, tenant: str, export: str, pieces: Iterable[bytes]) -> int:
         """Write a file piece by piece, holding little of it at a time; its size in bytes."""
         ...
 
-    def presign_get(self, tenant: str, export: str, *, name: str, lives_s: int) -> str:
-        """A URL to get it under a file name."""
+    def presign_get(self, tenant: str, export: str, *, region: str, name: str, lives_s: int) -> str:
+        """A URL to get it under a file name, from the region that wrote it."""
         ...

@@ -1,8 +1,8 @@
-"""The files of exports in the region's bucket."""
+"""The files of exports, each in the bucket of the region that wrote it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -19,14 +19,16 @@ _PIECE_BYTES: Final = 8 * 1024 * 1024
 
 
 class ExportFilesS3:
-    """`threadkeep.ports.ExportFiles` on a bucket, whose own rules delete them after a day.
+    """`threadkeep.ports.ExportFiles` on the buckets, whose own rules delete them after a day.
 
     Args:
-        bucket: the own region's.
+        buckets: of all regions.
+        region: the own one, where files are written.
     """
 
-    def __init__(self, bucket: Bucket) -> None:
-        self._client, self._bucket = bucket
+    def __init__(self, buckets: Mapping[str, Bucket], region: str) -> None:
+        self._buckets = buckets
+        self._client, self._bucket = buckets[region]
 
     @warm_unavailable()
     def write(self, tenant: str, export: str, pieces: Iterable[bytes]) -> int:
@@ -50,12 +52,13 @@ class ExportFilesS3:
             raise
         return size
 
-    def presign_get(self, tenant: str, export: str, *, name: str, lives_s: int) -> str:
+    def presign_get(self, tenant: str, export: str, *, region: str, name: str, lives_s: int) -> str:
         """See `ExportFiles`. Signed here, with the function's own rights; S3 is not asked."""
-        return self._client.generate_presigned_url(
+        client, bucket = self._buckets[region]
+        return client.generate_presigned_url(
             "get_object",
             Params={
-                "Bucket": self._bucket,
+                "Bucket": bucket,
                 "Key": object_keys.export(tenant, export),
                 "ResponseContentDisposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
             },
