@@ -40,7 +40,7 @@ def test_of_two_sends_under_one_parent_the_second_is_refused_and_told_the_first(
     assert talk.claim(first, parent) == Claimed()
     assert talk.claim(second, parent) == StaleLeaf(first)
     assert talk.claim(second, parent, confirmed=parent) == StaleLeaf(first)  # not put yet, but about to be
-    talk.hot.fill(talk.key, first)
+    talk.fill(first)
     assert talk.claim(second, parent) == StaleLeaf(first)
     assert talk.claim(second, first) == Claimed()
 
@@ -67,7 +67,7 @@ def test_a_retry_gets_its_place_again(talk: Talk) -> None:
     message = new_id()
     assert talk.claim(message, parent) == Claimed()
     assert talk.claim(message, parent) == Claimed()
-    talk.hot.fill(talk.key, message)
+    talk.fill(message)
     assert talk.claim(message, parent) == Claimed()
     assert talk.claim(message, parent, confirmed=message) == Claimed()
     assert talk.claim(new_id(), message) == Claimed()  # and it is no claim any more: no `ParentPending`
@@ -87,7 +87,7 @@ def test_only_its_own_claim_is_given_back(talk: Talk) -> None:
     talk.hot.release(talk.key, branch)
     talk.hot.release(talk.key, new_id())
     assert talk.claim(new_id(), parent) == StaleLeaf(message)  # the one before is under way all the same
-    talk.hot.fill(talk.key, message)
+    talk.fill(message)
     talk.hot.release(talk.key, message)  # too late
     assert talk.claim(new_id(), parent) == StaleLeaf(message)
 
@@ -98,7 +98,7 @@ def test_a_branch_is_the_leaf_if_it_is_the_newest(talk: Talk) -> None:
     leaf = talk.kept(parent=root)
     assert talk.claim(back_dated, None, fork=True) == Claimed()
     assert talk.claim(new_id(), back_dated) == StaleLeaf(leaf)
-    talk.hot.fill(talk.key, back_dated)
+    talk.fill(back_dated)
     assert talk.claim(new_id(), back_dated) == StaleLeaf(leaf)
     branch = talk.kept(parent=root)
     assert talk.claim(new_id(), leaf) == StaleLeaf(branch)
@@ -110,16 +110,16 @@ def test_fills_may_come_in_any_order(talk: Talk) -> None:
     first, second = new_id(), new_id()
     talk.claim(first, root)
     talk.claim(second, root, fork=True)
-    talk.hot.fill(talk.key, second)
-    talk.hot.fill(talk.key, first)
+    talk.fill(second)
+    talk.fill(first)
     assert talk.claim(new_id(), first) == StaleLeaf(second)
     assert talk.claim(new_id(), second) == Claimed()
 
 
 def test_filling_names_the_viewers(talk: Talk) -> None:
-    assert talk.hot.fill(talk.key, new_id()) == ()
+    assert talk.fill(new_id()) == ()
     talk.watch("c1")
-    assert talk.hot.fill(talk.key, new_id()) == ("c1",)
+    assert talk.fill(new_id()) == ("c1",)
 
 
 # --- live streams ---------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ def test_a_fill_advances_a_register_that_was_rebuilt_before_its_put(lab: Lab, ta
     talk.claim(message, root)
     lab.lose_register(talk)
     assert talk.claim(new_id(), None, confirmed=root) == StaleLeaf(root)
-    talk.hot.fill(talk.key, message)
+    talk.fill(message)
     assert talk.claim(new_id(), root) == StaleLeaf(message)
 
 
@@ -301,7 +301,7 @@ def test_a_fill_of_what_was_lost_is_not_forgotten_by_an_older_answer_of_the_tabl
     root, message = talk.kept(), new_id()
     talk.claim(message, root)
     lab.lose_register(talk)
-    talk.hot.fill(talk.key, message)
+    talk.fill(message)
     assert talk.claim(new_id(), root, **options) == LeafUnknown()  # it cannot tell whether that is the newest
     assert talk.claim(new_id(), root, confirmed=root) == StaleLeaf(message)
     assert talk.claim(new_id(), message, confirmed=message) == Claimed()
@@ -311,7 +311,7 @@ def test_a_fill_of_what_was_lost_hides_no_newer_one(lab: Lab, talk: Talk) -> Non
     root, message, newer = talk.kept(), new_id(), new_id()
     talk.claim(message, root)
     lab.lose_register(talk)
-    talk.hot.fill(talk.key, message)
+    talk.fill(message)
     assert talk.claim(new_id(), message, confirmed=newer) == StaleLeaf(newer)
     assert talk.claim(new_id(), newer) == Claimed()
 

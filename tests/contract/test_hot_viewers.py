@@ -65,7 +65,7 @@ def test_a_viewer_that_lags_is_named_by_nothing(talk: Talk) -> None:
     anew = talk.open(held=epoch)
     assert isinstance(anew, Opened)
     assert anew.viewers == ("quick",)
-    assert talk.hot.fill(talk.key, talk.stream) == ("quick",)
+    assert talk.fill(talk.stream) == ("quick",)
     talk.seal(anew.epoch, 0)
     assert talk.settle() == ("quick",)
 

@@ -109,7 +109,7 @@ def test_a_conversations_leaf_stays_a_while_and_not_for_ever(server: Any, talk: 
 
     assert_stays(lambda: talk.claim(new_id(), None, confirmed=None))
     assert_stays(lambda: talk.claim(new_id(), None, fork=True))
-    assert_stays(lambda: talk.hot.fill(talk.key, new_id()))
+    assert_stays(lambda: talk.fill(new_id()))
     assert_stays(lambda: talk.opened(fork=True))
     assert_stays(talk.settle)
 
@@ -196,7 +196,7 @@ VERBS: dict[str, tuple[int, Callable[[Talk, int], Any]]] = {
     "claim": (1, lambda talk, _: talk.claim(new_id(), None, fork=True)),
     "claim, confirmed": (1, lambda talk, _: talk.claim(new_id(), None, fork=True, confirmed=new_id())),
     "claim, refused": (1, lambda talk, _: talk.claim(new_id(), None)),
-    "fill": (1, lambda talk, _: talk.hot.fill(talk.key, new_id())),
+    "fill": (1, lambda talk, _: talk.fill(new_id())),
     "release": (1, lambda talk, _: talk.hot.release(talk.key, new_id())),
     "file": (1, lambda talk, _: talk.file()),
     "refile": (1, lambda talk, _: talk.hot.refile(Due(talk.key, talk.stream, 1), 2)),

@@ -199,7 +199,7 @@ def test_full_memory_refuses_what_fills_it_whole_and_lets_through_what_empties_i
             assert len(talk.hot.live(talk.key)) == 2
             assert isinstance(talk.expire(), Alive)
             assert isinstance(other.stop(COMPLETE), Sealed)
-            talk.hot.fill(talk.key, new_id())
+            talk.fill(new_id())
             talk.hot.release(talk.key, new_id())
             talk.lag("c1")
             talk.hot.unsubscribe(talk.key, ["c1"])

@@ -18,10 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from msgspec import UNSET, UnsetType
 
 from local.state import Address
-from tests.support.hot import ANN, Lab, Talk, ValkeyLab, new_id, new_key
+from tests.support.hot import ANN, Lab, Talk, ValkeyLab, new_id, new_key, stored
 from threadkeep.domain.bounds import CLAIM_VOID_MS, LIVE_STREAMS_MAX
 from threadkeep.domain.leaf import Claimed, ClaimVerdict, LeafUnknown
 from threadkeep.domain.streams import Facts, Opened
+from threadkeep.domain.tail import Erased
 
 SENDERS: Final = 3
 _STEPS: Final = st.sampled_from([1, 1, 2, 3, 5])
@@ -154,7 +155,7 @@ class Leaf(RuleBasedStateMachine):
     def settle(self, data: st.DataObject) -> None:
         stream = data.draw(st.sampled_from(self.put_streams))
         for talk in self.talks:
-            talk.hot.settle(talk.key, stream)
+            talk.hot.settle(talk.key, stored(talk.key, stream))
         self.put_streams = [each for each in self.put_streams if each != stream]
         self.streams = [each for each in self.streams if each != stream]
         self.known.live.discard(stream)
@@ -212,7 +213,7 @@ class Leaf(RuleBasedStateMachine):
                 sender.phase = "fill"
             case "fill":
                 for talk in self.talks:
-                    talk.hot.fill(talk.key, sender.message)
+                    talk.fill(sender.message)
                 self.known.claims.discard(sender.message)
                 self.known.settled.add(sender.message)
                 sender.phase = "over"
@@ -225,7 +226,7 @@ class Leaf(RuleBasedStateMachine):
                 assert len(parents) == len(set(parents)), "two sends under one parent, without loss"
         self.table.setdefault(sender.message, sender.parent)
 
-    def _claim(self, sender: Sender, confirmed: str | UnsetType | None) -> ClaimVerdict:
+    def _claim(self, sender: Sender, confirmed: str | UnsetType | None) -> ClaimVerdict | Erased:
         verdicts = [
             talk.claim(sender.message, sender.parent, fork=sender.fork, confirmed=confirmed) for talk in self.talks
         ]

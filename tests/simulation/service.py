@@ -207,7 +207,7 @@ def serving(service: Service) -> Iterator[None]:
 def stored(service: Service, conversation: str) -> dict[str, Any]:
     """All messages of a conversation as the table holds them, by id, as JSON."""
     found: dict[str, Any] = {}
-    for key, messages in service.warm._messages.items():
+    for key, messages in service.warm.messages.items():
         if key.conversation == conversation:
             found |= {name: json.loads(msgspec.json.encode(kept.message)) for name, kept in messages.items()}
     return found

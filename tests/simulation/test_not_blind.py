@@ -62,7 +62,7 @@ def a_stream_settles_before_its_message_is_stored(patch: pytest.MonkeyPatch) -> 
     store = settling.store
 
     def careless(services: Any, key: Any, stored: Any) -> Any:
-        services.hot.settle(key, stored.message.id)
+        services.hot.settle(key, stored)
         return store(services, key, stored)
 
     patch.setattr(settling, "store", careless)

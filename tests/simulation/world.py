@@ -200,7 +200,7 @@ class World:
                 self._require(text.startswith(said), f"{run.name} lost acknowledged text: {said!r}, kept {text!r}")
 
     def _epoch(self, stream: str) -> int:
-        for key, messages in self.service.warm._messages.items():
+        for key, messages in self.service.warm.messages.items():
             if key.conversation == self.conversation and stream in messages:
                 return messages[stream].epoch
         raise KeyError(stream)

@@ -9,10 +9,11 @@ from uuid import uuid4
 from valkey import Valkey
 
 from local.state import Address
+from tests.support.conversations import message as new_message
 from threadkeep.config import HotConfig
 from threadkeep.domain import ids
 from threadkeep.domain.leaf import Claimed, ClaimVerdict, LeafUnknown, Register
-from threadkeep.domain.model import ConversationKey
+from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.domain.streams import (
     AppendVerdict,
     ExpireVerdict,
@@ -27,6 +28,7 @@ from threadkeep.domain.streams import (
     SealVerdict,
     Writer,
 )
+from threadkeep.domain.tail import Erased
 from threadkeep.ports import HotStore
 from threadkeep.stores.hot_keys import HotKeys, deadline_entry, deadlines_of
 from threadkeep.stores.hot_memory import HotMemory
@@ -119,7 +121,7 @@ class Talk:
         """Another stream of the conversation, newer."""
         return Talk(self.hot, self.key)
 
-    def open(self, *, writer: Writer = ANN, facts: Facts = ROOT, **options: Any) -> OpenVerdict:
+    def open(self, *, writer: Writer = ANN, facts: Facts = ROOT, **options: Any) -> OpenVerdict | Erased:
         return self.hot.open(self.key, self.stream, writer=writer, facts=facts, **options)
 
     def opened(self, **options: Any) -> int:
@@ -150,7 +152,11 @@ class Talk:
         self.hot.file(self.key, self.stream)
 
     def settle(self) -> tuple[str, ...]:
-        return self.hot.settle(self.key, self.stream)
+        return self.hot.settle(self.key, stored(self.key, self.stream))
+
+    def fill(self, message: str, **facts: Any) -> tuple[str, ...]:
+        """Have it filled as a message of that id."""
+        return self.hot.fill(self.key, stored(self.key, message, **facts))
 
     def resume(self, epoch: int = 0, offset: int = 0, **options: Any) -> ResumeVerdict:
         return self.hot.resume(self.key, self.stream, epoch=epoch, offset=offset, **options)
@@ -174,7 +180,7 @@ class Talk:
         assert isinstance(self.seal(epoch, len(log), seal=seal), Sealed)
         return epoch
 
-    def claim(self, message: str, parent: str | None, *, fork: bool = False, **options: Any) -> ClaimVerdict:
+    def claim(self, message: str, parent: str | None, *, fork: bool = False, **options: Any) -> ClaimVerdict | Erased:
         return self.hot.claim(self.key, message, parent=parent, fork=fork, **options)
 
     def kept(self, *, parent: str | None = None, fork: bool = True) -> str:
@@ -184,8 +190,14 @@ class Talk:
         if verdict == LeafUnknown():
             verdict = self.claim(message, parent, fork=fork, confirmed=parent)
         assert verdict == Claimed(), verdict
-        self.hot.fill(self.key, message)
+        self.fill(message, parent=parent)
         return message
+
+
+def stored(key: ConversationKey, message: str, *, epoch: int = 0, **facts: Any) -> StoredMessage:
+    """A message of that id as the table holds it: a short one unless told."""
+    made: Message = new_message(key, id=message, **facts)
+    return StoredMessage(made, epoch)
 
 
 class Lab:
@@ -207,7 +219,8 @@ class Lab:
 
     def lose_register(self, talk: Talk) -> None:
         """Forget a conversation's leaf, as an eviction does."""
-        self._memory._conversation(talk.key).register = Register()
+        conversation = self._memory._conversation(talk.key)
+        conversation.register, conversation.owner = Register(), None
 
     def lose(self, talk: Talk) -> None:
         """Forget a conversation, as a cache that was lost."""
@@ -237,8 +250,11 @@ class ValkeyLab(Lab):
         state = keys.state(talk.stream)
         for field in ("lease", "silent", "long", "old"):
             self._move_back(state, field, ms)
+        for name in (keys.tail, keys.loading, keys.gravestone):
+            if (ends_in_ms := self._server.pttl(name)) > 0:
+                self._server.pexpire(name, ends_in_ms - ms)
         for field in self._server.hkeys(keys.register):
-            if field != b"leaf":
+            if field not in {b"leaf", b"owner"}:
                 self._move_back(keys.register, field, ms)
         shard, entry = deadlines_of(talk.key), deadline_entry(talk.key, talk.stream)
         if self._server.zscore(shard, entry) is not None:
@@ -251,7 +267,9 @@ class ValkeyLab(Lab):
         keys = HotKeys(talk.key)
         streams = [stream.decode() for stream in self._server.hkeys(keys.live)]
         names = [name for stream in (*streams, talk.stream) for name in (keys.state(stream), keys.log(stream))]
-        self._server.delete(keys.register, keys.live, keys.viewers, keys.lagging, *names)
+        self._server.delete(
+            keys.register, keys.live, keys.viewers, keys.lagging, keys.tail, keys.loading, keys.gravestone, *names
+        )
 
     def lose_entry(self, talk: Talk) -> None:
         self._server.zrem(deadlines_of(talk.key), deadline_entry(talk.key, talk.stream))

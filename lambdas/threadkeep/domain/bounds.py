@@ -99,6 +99,10 @@ SEGMENT_BYTES_MAX: Final = 16 * 1024 * 1024
 MEMBER_MESSAGES_MAX: Final = 100
 MEMBER_BYTES_MAX: Final = 256 * 1024
 """Raw text of one member of a segment, unless one message alone takes more."""
+COLD_READ_BYTES_MAX: Final = 512 * 1024
+"""What a reader reads of a segment at once, compressed, unless one member alone takes more."""
+PATH_STEPS_MAX: Final = 1_000
+"""Messages of a path that one request passes over to come to those that were asked for."""
 ARCHIVE_SETTLE_MS: Final = 60 * 60_000
 """How long a manifest has to have stood before the messages that it covers are deleted from the table."""
 ARCHIVE_SHARDS: Final = 16

@@ -48,6 +48,12 @@ class Register(msgspec.Struct):
         settled = [self.settled] if isinstance(self.settled, str) else []
         return max([*settled, *self.claims, *live], default=None)
 
+    def end(self) -> str | UnsetType | None:
+        """The newest settled message, for readers; UNSET where a newer one may be in the table: claimed, not filled."""
+        if self.settled is UNSET or any(self.settled is None or message > self.settled for message in self.claims):
+            return UNSET
+        return self.settled
+
     def awaits(self, message: str) -> bool:
         """Whether it is claimed, and may not be in the table yet."""
         is_behind = isinstance(self.settled, str) and message <= self.settled

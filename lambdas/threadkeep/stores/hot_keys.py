@@ -25,8 +25,23 @@ class HotKeys:
 
     @property
     def register(self) -> str:
-        """Hash: the newest settled message known, and what is claimed."""
+        """Hash: the newest settled message known, what is claimed, and the owner."""
         return f"{self._tag}:c"
+
+    @property
+    def tail(self) -> str:
+        """List: the newest settled messages, packed, in order of their ids."""
+        return f"{self._tag}:t"
+
+    @property
+    def loading(self) -> str:
+        """String: who is filling the tail from the table."""
+        return f"{self._tag}:load"
+
+    @property
+    def gravestone(self) -> str:
+        """String: the conversation was deleted."""
+        return f"{self._tag}:gone"
 
     @property
     def live(self) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from threadkeep.domain.bounds import LIVE_STREAMS_MAX, PAGE_OPS_BYTES_MAX, SETTLED_STATE_MS
+from threadkeep.domain.bounds import LIVE_STREAMS_MAX, PAGE_OPS_BYTES_MAX, SETTLED_STATE_MS, TAIL_MS
 from threadkeep.domain.leaf import Claimed, ClaimVerdict, IdTaken, LeafUnknown, judge_claim
-from threadkeep.domain.model import ConversationKey, LiveStream
+from threadkeep.domain.model import ConversationKey, LiveStream, StoredMessage
 from threadkeep.domain.streams import (
     BEAT,
     Accepted,
@@ -39,12 +39,14 @@ from threadkeep.domain.streams import (
     judge_time,
     next_epoch,
 )
+from threadkeep.domain.tail import Erased
 from threadkeep.stores.memory_conversation import Conversation
 from threadkeep.stores.memory_deadlines import DeadlinesInMemory
+from threadkeep.stores.memory_tail import TailInMemory
 from threadkeep.stores.memory_viewers import ViewersInMemory
 
 
-class HotMemory(ViewersInMemory, DeadlinesInMemory):
+class HotMemory(ViewersInMemory, DeadlinesInMemory, TailInMemory):
     """`HotStore` in memory, on the rules of `threadkeep.domain.streams` and `threadkeep.domain.leaf`."""
 
     def open(
@@ -59,9 +61,11 @@ class HotMemory(ViewersInMemory, DeadlinesInMemory):
         fork: bool = False,
         leaf: str | None = None,
         parent_settled: bool = True,
-    ) -> OpenVerdict:
+    ) -> OpenVerdict | Erased:
         """See `HotStore.open`."""
         now_ms, conversation = self._clock.now_ms(), self._conversation(key)
+        if conversation.is_buried:
+            return Erased()
         if stream in conversation.stopped:
             return Closed(conversation.stopped[stream][0])
         known = conversation.streams.get(stream)
@@ -149,9 +153,9 @@ class HotMemory(ViewersInMemory, DeadlinesInMemory):
             self._end(record, end)
         return _sealed(record, end)
 
-    def settle(self, key: ConversationKey, stream: str) -> tuple[str, ...]:
+    def settle(self, key: ConversationKey, stored: StoredMessage) -> tuple[str, ...]:
         """See `HotStore.settle`. A stream without a seal is forgotten as a whole."""
-        conversation = self._conversation(key)
+        conversation, stream = self._conversation(key), stored.message.id
         record = conversation.streams.get(stream)
         if record is not None and record.seal is None:
             del conversation.streams[stream]
@@ -159,7 +163,7 @@ class HotMemory(ViewersInMemory, DeadlinesInMemory):
             record.settled = True
             record.log.clear()
             conversation.forgotten_ms[stream] = self._clock.now_ms() + SETTLED_STATE_MS
-        return self.fill(key, stream)
+        return self.fill(key, stored)
 
     def claim(
         self,
@@ -169,9 +173,11 @@ class HotMemory(ViewersInMemory, DeadlinesInMemory):
         parent: str | None,
         fork: bool,
         confirmed: str | UnsetType | None = UNSET,
-    ) -> ClaimVerdict:
+    ) -> ClaimVerdict | Erased:
         """See `HotStore.claim`."""
         now_ms, void_ms, conversation = self._clock.now_ms(), self._limits.claim_void_ms, self._conversation(key)
+        if conversation.is_buried:
+            return Erased()
         if message in conversation.live:
             return IdTaken()
         register = conversation.register
@@ -187,10 +193,12 @@ class HotMemory(ViewersInMemory, DeadlinesInMemory):
         conversation.keep_register(now_ms).claim(message, now_ms=now_ms)
         return Claimed()
 
-    def fill(self, key: ConversationKey, message: str) -> tuple[str, ...]:
+    def fill(self, key: ConversationKey, stored: StoredMessage) -> tuple[str, ...]:
         """See `HotStore.fill`."""
-        now_ms = self._clock.now_ms()
-        self._conversation(key).keep_register(now_ms).fill(message, now_ms=now_ms)
+        now_ms, conversation = self._clock.now_ms(), self._conversation(key)
+        if not conversation.is_buried:
+            conversation.keep_register(now_ms).fill(stored.message.id, now_ms=now_ms)
+            self._keep(conversation, [stored], TAIL_MS)
         return self.viewers(key)
 
     def release(self, key: ConversationKey, message: str) -> None:

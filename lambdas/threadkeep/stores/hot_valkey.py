@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from threadkeep.domain.bounds import LEAF_MS, LIVE_STREAMS_MAX, PAGE_OPS_BYTES_MAX, SETTLED_STATE_MS
+from threadkeep.domain.bounds import LEAF_MS, LIVE_STREAMS_MAX, PAGE_OPS_BYTES_MAX, SETTLED_STATE_MS, TAIL_MS
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.leaf import ClaimVerdict
-from threadkeep.domain.model import ConversationKey, LiveStream, Role
+from threadkeep.domain.model import ConversationKey, LiveStream, Role, StoredMessage
 from threadkeep.domain.streams import (
     DEAD,
     SILENT,
@@ -29,10 +29,14 @@ from threadkeep.domain.streams import (
     SealVerdict,
     Writer,
 )
+from threadkeep.domain.tail import Erased
 from threadkeep.stores.hot_keys import HotKeys
 from threadkeep.stores.lua import script
+from threadkeep.stores.tail_elements import to_element
+from threadkeep.stores.valkey_client import MemoryFull
 from threadkeep.stores.valkey_deadlines import DeadlinesInValkey
 from threadkeep.stores.valkey_replies import read_names, read_verdict
+from threadkeep.stores.valkey_tail import TAIL_BOUNDS, TailInValkey
 from threadkeep.stores.valkey_viewers import ViewersInValkey
 
 
@@ -47,8 +51,8 @@ _TOLD = msgspec.json.Decoder(_Told)
 _DEAD, _SILENT, _TOO_LONG = encode(DEAD), encode(SILENT), encode(TOO_LONG)
 
 
-class HotValkey(ViewersInValkey, DeadlinesInValkey):
-    """`HotStore` in Valkey. Every method is one command, but `live`, which takes two where anything is live."""
+class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
+    """`HotStore` in Valkey. Every method is one command, but `live` (two where anything is live) and `bury` (two)."""
 
     def open(
         self,
@@ -62,12 +66,12 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey):
         fork: bool = False,
         leaf: str | None = None,
         parent_settled: bool = True,
-    ) -> OpenVerdict:
+    ) -> OpenVerdict | Erased:
         """See `HotStore.open`."""
         keys = HotKeys(key)
         reply = self._client.run(
             script("open"),
-            [keys.state(stream), keys.log(stream), keys.live, keys.viewers, keys.register],
+            [keys.state(stream), keys.log(stream), keys.live, keys.viewers, keys.register, keys.gravestone],
             [
                 stream,
                 writer.principal,
@@ -91,7 +95,7 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey):
         match reply:
             case [b"opened", epoch, offset, fresh, viewers]:
                 return Opened(epoch, offset, fresh=bool(fresh), viewers=read_names(viewers))
-        refusal: OpenVerdict = read_verdict(reply)
+        refusal: OpenVerdict | Erased = read_verdict(reply)
         return refusal
 
     def append(
@@ -128,8 +132,8 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey):
         verdict: SealVerdict = read_verdict(
             self._client.run(
                 script("seal"),
-                [keys.state(stream), keys.log(stream)],
-                [principal, epoch, offset, encode(seal), self._limits.seal_old_ms],
+                [keys.state(stream), keys.log(stream), keys.live],
+                [principal, epoch, offset, encode(seal), stream, self._limits.seal_old_ms],
             )
         )
         return verdict
@@ -140,8 +144,8 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey):
         verdict: Sealed | SealedUnopened = read_verdict(
             self._client.run(
                 script("stop"),
-                [keys.state(stream), keys.log(stream)],
-                [encode(seal), self._limits.seal_old_ms, SETTLED_STATE_MS],
+                [keys.state(stream), keys.log(stream), keys.live],
+                [stream, encode(seal), self._limits.seal_old_ms, SETTLED_STATE_MS],
             )
         )
         return verdict
@@ -151,8 +155,8 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey):
         keys = HotKeys(key)
         reply = self._client.run(
             script("expire"),
-            [keys.state(stream), keys.log(stream)],
-            [_DEAD, _SILENT, _TOO_LONG, self._limits.seal_old_ms],
+            [keys.state(stream), keys.log(stream), keys.live],
+            [stream, _DEAD, _SILENT, _TOO_LONG, self._limits.seal_old_ms],
         )
         match reply:
             case [b"alive", until_ms]:
@@ -160,14 +164,22 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey):
         verdict: ExpireVerdict = read_verdict(reply)
         return verdict
 
-    def settle(self, key: ConversationKey, stream: str) -> tuple[str, ...]:
+    def settle(self, key: ConversationKey, stored: StoredMessage) -> tuple[str, ...]:
         """See `HotStore.settle`. A stream without a seal is forgotten as a whole."""
-        keys = HotKeys(key)
+        keys, stream = HotKeys(key), stored.message.id
         return read_names(
             self._client.run(
                 script("settle"),
-                [keys.state(stream), keys.log(stream), keys.live, keys.viewers, keys.register],
-                [stream, SETTLED_STATE_MS, LEAF_MS],
+                [
+                    keys.state(stream),
+                    keys.log(stream),
+                    keys.live,
+                    keys.viewers,
+                    keys.register,
+                    keys.gravestone,
+                    keys.tail,
+                ],
+                [stream, SETTLED_STATE_MS, LEAF_MS, to_element(stored), *TAIL_BOUNDS, TAIL_MS],
             )
         )
 
@@ -179,13 +191,13 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey):
         parent: str | None,
         fork: bool,
         confirmed: str | UnsetType | None = UNSET,
-    ) -> ClaimVerdict:
+    ) -> ClaimVerdict | Erased:
         """See `HotStore.claim`."""
         keys = HotKeys(key)
-        verdict: ClaimVerdict = read_verdict(
+        verdict: ClaimVerdict | Erased = read_verdict(
             self._client.run(
                 script("claim"),
-                [keys.register, keys.live],
+                [keys.register, keys.live, keys.gravestone],
                 [
                     message,
                     parent or "",
@@ -199,10 +211,20 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey):
         )
         return verdict
 
-    def fill(self, key: ConversationKey, message: str) -> tuple[str, ...]:
-        """See `HotStore.fill`."""
-        keys = HotKeys(key)
-        return read_names(self._client.run(script("fill"), [keys.register, keys.viewers], [message, LEAF_MS]))
+    def fill(self, key: ConversationKey, stored: StoredMessage) -> tuple[str, ...]:
+        """See `HotStore.fill`. A second command where memory is full: what frees it must not be refused."""
+        keys, message = HotKeys(key), stored.message.id
+        try:
+            reply = self._client.run(
+                script("fill"),
+                [keys.register, keys.viewers, keys.gravestone, keys.tail],
+                [message, LEAF_MS, to_element(stored), *TAIL_BOUNDS, TAIL_MS],
+            )
+        except MemoryFull:
+            reply = self._client.run(
+                script("fill_bare"), [keys.register, keys.viewers, keys.gravestone], [message, LEAF_MS]
+            )
+        return read_names(reply)
 
     def release(self, key: ConversationKey, message: str) -> None:
         """See `HotStore.release`."""

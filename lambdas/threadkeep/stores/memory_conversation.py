@@ -20,6 +20,10 @@ class Conversation(msgspec.Struct):
         forgotten_ms: when a settled stream's state goes.
         stopped: seals of streams that were never opened, and when each goes (ms).
         register: the leaf, and when it is forgotten (ms).
+        owner: whose it is, forgotten with the register.
+        tail: the newest settled messages, packed (`threadkeep.stores.tail_elements`), and when they go (ms).
+        loading: who is filling the tail, and until when (ms).
+        gravestone_ends_ms: it was deleted, and until then that is remembered.
         leases: each viewer's connection, and when its lease ends (ms).
         lagging: so of viewers that lag.
     """
@@ -29,6 +33,11 @@ class Conversation(msgspec.Struct):
     stopped: dict[str, tuple[Seal, int]] = {}
     register: Register = msgspec.field(default_factory=Register)
     register_ends_ms: int = 0
+    owner: str | None = None
+    tail: dict[str, bytes] = {}
+    tail_ends_ms: int = 0
+    loading: tuple[str, int] | None = None
+    gravestone_ends_ms: int = 0
     leases: dict[str, int] = {}
     lagging: dict[str, int] = {}
 
@@ -36,6 +45,11 @@ class Conversation(msgspec.Struct):
     def live(self) -> tuple[str, ...]:
         """Ids of the streams that have not settled."""
         return tuple(stream for stream, record in self.streams.items() if not record.settled)
+
+    @property
+    def is_buried(self) -> bool:
+        """Whether a gravestone stands."""
+        return self.gravestone_ends_ms > 0
 
     def forget(self, now_ms: int) -> None:
         """Drop what has run out."""
@@ -47,7 +61,13 @@ class Conversation(msgspec.Struct):
         for stream in [name for name, (_, end_ms) in self.stopped.items() if end_ms <= now_ms]:
             del self.stopped[stream]
         if self.register_ends_ms <= now_ms:
-            self.register = Register()
+            self.register, self.owner = Register(), None
+        if self.tail_ends_ms <= now_ms:
+            self.tail.clear()
+        if self.loading is not None and self.loading[1] <= now_ms:
+            self.loading = None
+        if self.gravestone_ends_ms <= now_ms:
+            self.gravestone_ends_ms = 0
 
     def keep_register(self, now_ms: int) -> Register:
         """The register, about to be changed: it stays a while longer."""

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from threadkeep.domain.bounds import VIEWERS_MAX
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.streams import Full
+from threadkeep.domain.tail import Erased
 from threadkeep.stores.memory_conversation import MemoryTier
 
 
 class ViewersInMemory(MemoryTier):
     """The viewers of `HotStore`."""
 
-    def subscribe(self, key: ConversationKey, connection: str, *, lease_ms: int) -> Full | None:
+    def subscribe(self, key: ConversationKey, connection: str, *, lease_ms: int) -> Full | Erased | None:
         """See `HotStore.subscribe`."""
         conversation = self._conversation(key)
+        if conversation.is_buried:
+            return Erased()
         known = conversation.leases.keys() | conversation.lagging.keys()
         if connection not in known and len(known) >= VIEWERS_MAX:
             return Full()

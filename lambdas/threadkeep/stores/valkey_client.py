@@ -42,6 +42,10 @@ _STATES: Final = frozenset({"BUSY", "CLUSTERDOWN", "MASTERDOWN", "MISCONF", "NOR
 exceptions for them."""
 
 
+class MemoryFull(HotUnavailable):
+    """It serves, but keeps nothing more just now."""
+
+
 class _OneReply:
     """A connection that is closed rather than used again while a reply to it is outstanding.
 
@@ -250,7 +254,9 @@ def _judging() -> Iterator[None]:
     except (ClusterError, ReadOnlyError) as error:  # the node is not, or no more, the one to ask
         raise _Broken from error
     except ResponseError as error:
-        if isinstance(error, OutOfMemoryError | TryAgainError) or str(error).split(" ", 1)[0] in _STATES:
+        if isinstance(error, OutOfMemoryError):
+            raise MemoryFull(f"Valkey is not able to serve: {error}") from error
+        if isinstance(error, TryAgainError) or str(error).split(" ", 1)[0] in _STATES:
             raise HotUnavailable(f"Valkey is not able to serve: {error}") from error
         raise
     except DataError:

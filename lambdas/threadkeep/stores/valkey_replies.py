@@ -25,12 +25,14 @@ from threadkeep.domain.streams import (
     TooLarge,
     Unknown,
 )
+from threadkeep.domain.tail import Erased
 
 _FACTS = msgspec.json.Decoder(Facts)
 _SEAL = msgspec.json.Decoder(Seal)
 _WORDS = {
     b"claimed": Claimed(),
     b"diverged": Diverged(),
+    b"erased": Erased(),
     b"fenced": Fenced(),
     b"full": Full(),
     b"held": Held(),

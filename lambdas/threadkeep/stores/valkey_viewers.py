@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from threadkeep.domain.bounds import VIEWERS_MAX
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.streams import Full
+from threadkeep.domain.tail import Erased
 from threadkeep.stores.hot_keys import HotKeys
 from threadkeep.stores.lua import script
 from threadkeep.stores.valkey_replies import read_names, read_verdict
@@ -16,11 +17,15 @@ from threadkeep.stores.valkey_tier import ValkeyTier
 class ViewersInValkey(ValkeyTier):
     """The viewers of `HotStore`."""
 
-    def subscribe(self, key: ConversationKey, connection: str, *, lease_ms: int) -> Full | None:
+    def subscribe(self, key: ConversationKey, connection: str, *, lease_ms: int) -> Full | Erased | None:
         """See `HotStore.subscribe`."""
         keys = HotKeys(key)
-        reply = self._client.run(script("subscribe"), [keys.viewers, keys.lagging], [connection, lease_ms, VIEWERS_MAX])
-        refusal: Full | None = None if reply == [b"subscribed"] else read_verdict(reply)
+        reply = self._client.run(
+            script("subscribe"),
+            [keys.viewers, keys.lagging, keys.gravestone],
+            [connection, lease_ms, VIEWERS_MAX],
+        )
+        refusal: Full | Erased | None = None if reply == [b"subscribed"] else read_verdict(reply)
         return refusal
 
     def unsubscribe(self, key: ConversationKey, connections: Sequence[str]) -> None:

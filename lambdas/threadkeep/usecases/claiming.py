@@ -7,7 +7,7 @@ confirms by one strongly consistent query of its newest message before anybody i
 from __future__ import annotations
 
 from threadkeep.domain import leaf, streams
-from threadkeep.domain.errors import HotUnavailable, conflict, not_found
+from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.domain.tail import Erased
 from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
@@ -32,23 +32,30 @@ def claim(services: Services, key: ConversationKey, message: Message, *, fork: b
             return existing
         newest = services.warm.newest_id(key)
         verdict = services.hot.claim(key, message.id, parent=message.parent, fork=fork, confirmed=newest)
+    if not isinstance(verdict, leaf.Claimed):
+        raise _refusal(verdict)
+    # Under the leaf it is settled for certain; a branch may name any parent.
+    if fork and not has_parent(services, key, message.parent):
+        services.hot.release(key, message.id)
+        raise parent_missing()
+    return None
+
+
+def _refusal(
+    verdict: streams.StaleLeaf | streams.ParentOpen | leaf.ParentPending | leaf.LeafUnknown | leaf.IdTaken | Erased,
+) -> Refused:
+    """The error that a verdict stands for."""
     match verdict:
-        case leaf.Claimed():
-            # Under the leaf it is settled for certain; a branch may name any parent.
-            if fork and not has_parent(services, key, message.parent):
-                services.hot.release(key, message.id)
-                raise parent_missing()
-            return None
         case leaf.ParentPending() | leaf.LeafUnknown():
-            raise parent_missing()
+            return parent_missing()
         case streams.StaleLeaf(present):
-            raise stale_leaf(present)
+            return stale_leaf(present)
         case streams.ParentOpen():
-            raise parent_open()
+            return parent_open()
         case leaf.IdTaken():
-            raise conflict("id_taken", "A stream goes by that id; mint another.")
+            return conflict("id_taken", "A stream goes by that id; mint another.")
         case Erased():
-            raise not_found()
+            return not_found()
 
 
 def _judge_by_table(services: Services, key: ConversationKey, message: Message, *, fork: bool) -> StoredMessage | None:

@@ -19,8 +19,6 @@ from threadkeep.domain.errors import Refused, conflict, not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey
 from threadkeep.domain.streams import Full
 from threadkeep.domain.tail import Erased
-from threadkeep.domain.streams import Full
-from threadkeep.domain.tail import Erased
 from threadkeep.usecases.checks import check_metadata, mint_or_check
 from threadkeep.usecases.leaf import read_tip
 from threadkeep.usecases.services import Reply, Services, authorize, read_own

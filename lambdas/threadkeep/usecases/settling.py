@@ -55,16 +55,15 @@ def store(services: Services, key: ConversationKey, stored: StoredMessage) -> Fi
     Raises:
         WarmUnavailable: it could not be stored, and the stream stays as it is.
     """
-    existing = services.warm.put_message(key.tenant, stored)
-    stands = stored.message if existing is None else existing.message
+    kept = services.warm.put_message(key.tenant, stored) or stored
     # Before the seal is done with: should it fail, the repeated close does all of this again.
     services.warm.touch(key, now_ms=services.clock.now_ms())
     try:
-        viewers = services.hot.settle(key, stands.id)
+        viewers = services.hot.settle(key, kept)
     except HotUnavailable:
         viewers = ()  # the message is durable; viewers find it when they resume or renew
-    tell(services, key, viewers, frames.message_created(stands))
-    return Finished(stands, same_content(stored.message, stands))
+    tell(services, key, viewers, frames.message_created(kept.message))
+    return Finished(kept.message, same_content(stored.message, kept.message))
 
 
 def settled_message(

@@ -56,20 +56,29 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
                 )
                 tell(services, key, viewers, frame)
             return {"stream": stream, "epoch": epoch, "offset": offset}
-        case streams.StaleLeaf(leaf):
-            raise stale_leaf(leaf)
-        case streams.ParentOpen():
-            raise parent_open()
-        case streams.ParentMissing():
-            raise parent_missing()
-        case streams.Held():
-            raise conflict("held", "Another run holds this stream; take it over with `takeover`, or let it be.")
-        case streams.Full():
-            raise Refused("rate_limited", "This conversation has as many live streams as it may have.")
         case streams.Fenced() | streams.Closed():
             raise _refusal(services, key, stream, verdict)
+        case _:
+            raise _no_room(verdict)
+
+
+def _no_room(
+    verdict: streams.StaleLeaf | streams.ParentOpen | streams.ParentMissing | streams.Held | streams.Full | Erased,
+) -> Refused:
+    """Why a stream may not be opened there, or not by this run."""
+    match verdict:
+        case streams.StaleLeaf(leaf):
+            return stale_leaf(leaf)
+        case streams.ParentOpen():
+            return parent_open()
+        case streams.ParentMissing():
+            return parent_missing()
+        case streams.Held():
+            return conflict("held", "Another run holds this stream; take it over with `takeover`, or let it be.")
+        case streams.Full():
+            return Refused("rate_limited", "This conversation has as many live streams as it may have.")
         case Erased():
-            raise not_found()
+            return not_found()
 
 
 def append(services: Services, caller: Caller, command: AppendStream) -> Reply:

@@ -1,11 +1,14 @@
 #!lua
 -- with leaf
 -- Claim the place of a message before it is put (docs/protocol.md, section 2, "Turns"). Absent values are empty.
-local register_key, live = KEYS[1], KEYS[2]
+local register_key, live, gravestone = KEYS[1], KEYS[2], KEYS[3]
 local message, parent, fork = ARGV[1], ARGV[2], ARGV[3] == '1'
 local is_confirmed, newest = ARGV[4] == '1', ARGV[5]
 local void_ms, keep_ms = tonumber(ARGV[6]), ARGV[7]
 
+if is_buried(gravestone) then
+  return {'erased'}
+end
 if server.call('HEXISTS', live, message) == 1 then
   return {'id_taken'}
 end

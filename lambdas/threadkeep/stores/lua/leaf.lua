@@ -1,6 +1,6 @@
 -- The leaf register, by the rules of threadkeep.domain.leaf. A hash: `leaf` is the newest message known to be in the
 -- table (empty where there is none, absent while nobody has asked the table), and under its own id stands each
--- message that is claimed, with when it was. It always has a TTL: a claim that nobody fills must not stay for ever.
+-- message that is claimed, with when it was; `owner` is the conversation's, where a reader has told it. It always has a TTL: a claim that nobody fills must not stay for ever.
 
 local function read_register(key)
   local register = {claims = {}}
@@ -8,6 +8,8 @@ local function read_register(key)
   for i = 1, #fields, 2 do
     if fields[i] == 'leaf' then
       register.leaf = fields[i + 1]
+    elseif fields[i] == 'owner' then
+      register.owner = fields[i + 1]
     else
       register.claims[fields[i]] = tonumber(fields[i + 1])
     end
@@ -20,6 +22,16 @@ local function is_sure(register, void_ms)
   local now = now_ms()
   for _, since in pairs(register.claims) do
     if since + void_ms <= now then
+      return false
+    end
+  end
+  return register.leaf ~= nil
+end
+
+-- Whether the leaf is the newest message in the table, for readers: one that is claimed and not filled may be there.
+local function is_settled(register)
+  for message in pairs(register.claims) do
+    if register.leaf and message > register.leaf then
       return false
     end
   end

@@ -2,6 +2,7 @@
 -- with leaf
 -- stream.open (docs/protocol.md, section 3.1). Absent values are empty.
 local state, log, live, viewers, register_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local gravestone = KEYS[6]
 local stream, principal, producer = ARGV[1], ARGV[2], ARGV[3]
 local facts, told = ARGV[4], ARGV[5]
 local parent, newest = ARGV[6], ARGV[7]
@@ -55,6 +56,9 @@ local function refuse_place()
   return #others >= live_max and {'full'} or nil
 end
 
+if is_buried(gravestone) then
+  return {'erased'}
+end
 -- sealed, also before any opening
 if seal then
   return {'closed', seal}

@@ -25,9 +25,19 @@ local function due_ms(state)
   return math.min(tonumber(lease), tonumber(silent), tonumber(long))
 end
 
--- Fix the end of a stream; without a place (`sealed_at`) no repeated close is taken for the one that did.
-local function set_seal(state, seal, seal_old_ms)
+-- Fix the end of a stream; without a place (`sealed_at`) no repeated close is taken for the one that did. What viewers
+-- are told of it (an object that this service wrote) says so too: from now on its message may be in the table.
+local function set_seal(state, live, stream, seal, seal_old_ms)
   server.call('HSET', state, 'seal', seal, 'old', digits(now_ms() + seal_old_ms))
+  local told = server.call('HGET', live, stream)
+  if told then
+    server.call('HSET', live, stream, told:sub(1, -2) .. ',"sealed":true}')
+  end
+end
+
+-- The conversation was deleted.
+local function is_buried(gravestone)
+  return server.call('EXISTS', gravestone) == 1
 end
 
 -- A sealed stream, with all that settling needs.

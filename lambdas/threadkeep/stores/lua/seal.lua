@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- stream.close, its first half (docs/protocol.md, sections 3.1 and 3.3): one step that fixes the end.
-local state, log = KEYS[1], KEYS[2]
+local state, log, live = KEYS[1], KEYS[2], KEYS[3]
 local principal, epoch, offset, seal = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local seal_old_ms = tonumber(ARGV[5])
+local stream, seal_old_ms = ARGV[5], tonumber(ARGV[6])
 
 local known, owner, set, set_at = unpack(server.call('HMGET', state, 'epoch', 'principal', 'seal', 'sealed_at'))
 -- "repeated after its own seal: ok", with the seal as it was set
@@ -20,7 +20,7 @@ if not is_repeated then
   if offset < stop then
     return {'diverged'}
   end
-  set_seal(state, seal, seal_old_ms)
+  set_seal(state, live, stream, seal, seal_old_ms)
   server.call('HSET', state, 'sealed_at', digits(offset))
 end
 return sealed(state, log)

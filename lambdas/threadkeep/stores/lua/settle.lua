@@ -1,11 +1,18 @@
 #!lua flags=allow-oom
--- with leaf
--- Settling, its last step (docs/protocol.md, section 3.3): the message is stored, the log no longer needed.
+-- with leaf, tail
+-- Settling, its last step (docs/protocol.md, section 3.3): the message is stored, the log no longer needed. What the
+-- tail takes for it is less than what the log gives back.
 local state, log, live, viewers, register = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local stream, state_ms, keep_ms = ARGV[1], ARGV[2], ARGV[3]
+local gravestone, tail = KEYS[6], KEYS[7]
+local stream, state_ms, keep_ms, element = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local messages_max, bytes_max, tail_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 
 server.call('UNLINK', log)
 server.call('HDEL', live, stream)
+if is_buried(gravestone) then
+  server.call('UNLINK', state)
+  return read_viewers(viewers)
+end
 if server.call('HEXISTS', state, 'seal') == 1 then
   server.call('HSET', state, 'settled', '1')
   server.call('PEXPIRE', state, state_ms)
@@ -16,4 +23,5 @@ else
 end
 -- no longer a leaf by being live
 fill(register, stream, keep_ms)
+keep(tail, {element}, messages_max, bytes_max, tail_ms)
 return read_viewers(viewers)

@@ -1,0 +1,127 @@
+"""The hot tier's tail in memory, and its gravestones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType
+
+from threadkeep.domain.bounds import GRAVESTONE_MS, LEAF_MS, TAIL_BYTES_MAX, TAIL_LOAD_MS, TAIL_MESSAGES_MAX, TAIL_MS
+from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.domain.tail import Erased, Tail
+from threadkeep.stores.memory_conversation import Conversation, MemoryTier
+from threadkeep.stores.tail_elements import parent_of, to_element
+from threadkeep.stores.tail_path import ROOM_BYTES, tail_of
+
+
+class TailInMemory(MemoryTier):
+    """The tail of `HotStore`."""
+
+    def read_tail(
+        self, key: ConversationKey, *, leaf: str | None = None, limit: int, reader: str | None = None
+    ) -> Tail | Erased:
+        """See `HotStore.read_tail`."""
+        conversation = self._conversation(key)
+        if conversation.is_buried:
+            return Erased()
+        end = _path_end(conversation, leaf)
+        path = [] if end is UNSET else _walk(conversation, end, limit)
+        is_enough = end is not UNSET and (
+            (parent_of(path[-1]) if path else end) is None
+            or len(path) >= min(limit, TAIL_MESSAGES_MAX)
+            or not _has_room(conversation)
+        )
+        is_loading = not is_enough and self._is_loading(conversation, reader)
+        return tail_of(key, owner=conversation.owner, leaf=end, path=path, is_loading=is_loading)
+
+    def load(
+        self,
+        key: ConversationKey,
+        stored: Sequence[StoredMessage],
+        *,
+        owner: str,
+        newest: str | UnsetType | None = UNSET,
+        reader: str | None = None,
+        lives_ms: int | None = None,
+    ) -> None:
+        """See `HotStore.load`."""
+        now_ms, conversation = self._clock.now_ms(), self._conversation(key)
+        if conversation.loading is not None and conversation.loading[0] == reader:
+            conversation.loading = None
+        if conversation.is_buried:
+            return
+        if newest is not UNSET:
+            conversation.register.confirm(newest, now_ms=now_ms, void_ms=self._limits.claim_void_ms)
+        conversation.owner = owner
+        conversation.register_ends_ms = now_ms + (LEAF_MS if lives_ms is None else min(LEAF_MS, lives_ms))
+        self._keep(conversation, stored, TAIL_MS if lives_ms is None else min(TAIL_MS, lives_ms))
+
+    def bury(self, key: ConversationKey) -> tuple[int, tuple[str, ...]]:
+        """See `HotStore.bury`."""
+        now_ms, buried = self._clock.now_ms(), self._conversation(key)
+        self._conversations[key] = Conversation(gravestone_ends_ms=now_ms + GRAVESTONE_MS)
+        there = (
+            buried.register_ends_ms > now_ms,
+            buried.live,
+            buried.leases,
+            buried.lagging,
+            buried.tail,
+            buried.loading,
+            *buried.streams,
+            *(stream for stream, record in buried.streams.items() if record.log),
+        )
+        return sum(map(bool, there)), (*buried.leases, *buried.lagging)
+
+    def _is_loading(self, conversation: Conversation, reader: str | None) -> bool:
+        """Whether somebody else is; where nobody is, the reader is from now on."""
+        if conversation.loading is None and reader is not None:
+            conversation.loading = (reader, self._clock.now_ms() + TAIL_LOAD_MS)
+        return conversation.loading is not None and conversation.loading[0] != reader
+
+    def _keep(self, conversation: Conversation, stored: Sequence[StoredMessage], lives_ms: int) -> None:
+        """Have them in the tail, and the tail within its bounds."""
+        if not stored:
+            return
+        for each in stored:
+            conversation.tail.setdefault(each.message.id, to_element(each))
+        conversation.tail = dict(sorted(conversation.tail.items()))
+        while len(conversation.tail) > TAIL_MESSAGES_MAX or _taken_bytes(conversation) > TAIL_BYTES_MAX:
+            del conversation.tail[next(iter(conversation.tail))]
+        conversation.tail_ends_ms = self._clock.now_ms() + lives_ms
+
+
+def _path_end(conversation: Conversation, leaf: str | None) -> str | UnsetType | None:
+    """The newest settled message on the way to that leaf, or to the present one; UNSET where the tier is not sure.
+
+    What is claimed or sealed may be in the table without our having heard of it.
+    """
+    end: str | UnsetType | None = leaf
+    live = {stream: record for stream, record in conversation.streams.items() if not record.settled}
+    if leaf is None:
+        end = conversation.register.end()
+        if end is UNSET:
+            return UNSET
+        end = max([*live, *([] if end is None else [end])], default=None)
+    while isinstance(end, str) and end in live:
+        if live[end].seal is not None:
+            return UNSET
+        end = live[end].facts.parent
+    return end
+
+
+def _walk(conversation: Conversation, end: str | None, limit: int) -> list[bytes]:
+    """The path from there, newest first, as far as the tail has it."""
+    path: list[bytes] = []
+    while end is not None and end in conversation.tail and len(path) < limit:
+        path.append(conversation.tail[end])
+        end = parent_of(path[-1])
+    return path
+
+
+def _taken_bytes(conversation: Conversation) -> int:
+    return sum(map(len, conversation.tail.values()))
+
+
+def _has_room(conversation: Conversation) -> bool:
+    """Whether a loader could add older messages: where it could not, nobody has to wait for one."""
+    return len(conversation.tail) < TAIL_MESSAGES_MAX and _taken_bytes(conversation) <= ROOM_BYTES

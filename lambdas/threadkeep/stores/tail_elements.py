@@ -1,0 +1,140 @@
+"""A message as the hot tier's tail keeps it: the path's links in front, where scripts read them, the rest packed.
+
+::
+
+    16 bytes  id
+    16 bytes  parent, zeros for a root
+    4 bytes   what this element and all pushed before it take (big-endian, modulo 2**32); written by the tier
+    1 byte    format
+    n bytes   raw DEFLATE (RFC 1951), with a preset dictionary, of a JSON object in UTF-8
+
+Not the table's packing: everything that is not the body is inside here too, and what would be there already (the
+conversation, the id, the time in it) is not. The dictionary makes short messages small, which most are. There is no
+checksum: this is a cache, and what has to be certain of its bytes is the table.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from threadkeep.domain import ids, times
+from threadkeep.domain.json_values import JsonObject, encode
+from threadkeep.domain.model import Message, Role, Status, StoredMessage, Tokens
+from threadkeep.domain.ops import Parts
+from threadkeep.stores.warm_items import in_page
+
+_ROOT: Final = bytes(16)
+_ID_BYTES: Final = 16
+_HEAD_BYTES: Final = 36
+_COUNT: Final = bytes(4)
+_FORMAT: Final = b"\x01"
+_RAW: Final = -15
+"""zlib's word for DEFLATE without a header of its own, in its largest window."""
+_LEVEL: Final = 6
+_DICTIONARY: Final = (
+    b'"usage":{"input_tokens":,"prompt_tokens":,"completion_tokens":,"output_tokens":,"total_tokens":'
+    b'"error":{"code":"","message":"","retryable":true}"status":"stopped""status":"failed""status":"interrupted"'
+    b'{"type":"blob","ref":"","bytes":,"sha256":"","media_type":"image/png","name":""}'
+    b'{"type":"thinking","text":"{"type":"reasoning","text":"'
+    b'{"type":"tool_result","call_id":"call_","content":"","is_error":false}'
+    b'{"type":"tool_call","call_id":"call_","name":"","arguments":{"'
+    b'"parts":[{"type":"json","model":"claude-gpt-"reply":"0-7-metadata":{'
+    b"I you is are can the and of to in that for it with on this be as have not would could what how please thanks. "
+    b'**\\n\\n- \\n1. ```python\\n```\\n"}]}{"role":"system",{"role":"tool",{"role":"assistant","epoch":17'
+    b'"tokens":{"count":},"parts":[{"type":"text","text":"'
+    b'{"role":"user","tokens":{"count":1,"estimated":true},"parts":[{"type":"text","text":"'
+)
+"""What short messages are made of, the likeliest last. Part of the format: another dictionary is another format."""
+
+
+class _Rest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What of a message stands neither in its element's head nor in its key."""
+
+    role: Role
+    status: Status = "complete"
+    epoch: int = 0
+    tokens: Tokens
+    metadata: JsonObject = {}
+    model: str | UnsetType = UNSET
+    reply: str | UnsetType = UNSET
+    usage: JsonObject | UnsetType = UNSET
+    error: JsonObject | UnsetType = UNSET
+    bytes: int | UnsetType = UNSET
+    parts: Parts | UnsetType = UNSET
+
+
+_REST: Final = msgspec.json.Decoder(_Rest)
+
+
+def to_element(stored: StoredMessage) -> bytes:
+    """The message in page form, its count left to the tier."""
+    stored = in_page(stored)
+    message = stored.message
+    rest = _Rest(
+        role=message.role,
+        status=message.status,
+        epoch=stored.epoch,
+        tokens=message.tokens,
+        metadata=message.metadata,
+        model=message.model,
+        reply=message.reply,
+        usage=message.usage,
+        error=message.error,
+        bytes=message.bytes,
+        parts=message.parts,
+    )
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, zdict=_DICTIONARY)
+    packed = packer.compress(encode(rest)) + packer.flush()
+    return to_binary(message.id) + (to_binary(message.parent) if message.parent else _ROOT) + _COUNT + _FORMAT + packed
+
+
+def from_element(conversation: str, element: bytes) -> StoredMessage | None:
+    """The message again; None where it is of a format that this version does not know."""
+    if element[_HEAD_BYTES : _HEAD_BYTES + 1] != _FORMAT:
+        return None
+    unpacker = zlib.decompressobj(_RAW, zdict=_DICTIONARY)
+    rest = _REST.decode(unpacker.decompress(element[_HEAD_BYTES + 1 :]) + unpacker.flush())
+    identifier = id_of(element)
+    message = Message(
+        id=identifier,
+        conversation=conversation,
+        parent=parent_of(element),
+        role=rest.role,
+        status=rest.status,
+        created_at=times.to_rfc3339(ids.time_ms(identifier)),
+        metadata=rest.metadata,
+        tokens=rest.tokens,
+        parts=rest.parts,
+        bytes=rest.bytes,
+        usage=rest.usage,
+        error=rest.error,
+        model=rest.model,
+        reply=rest.reply,
+    )
+    return StoredMessage(message, rest.epoch)
+
+
+def id_of(element: bytes) -> str:
+    """Whose element it is."""
+    return from_binary(element[:_ID_BYTES])
+
+
+def parent_of(element: bytes) -> str | None:
+    """Its parent; None for a root."""
+    parent = element[_ID_BYTES : 2 * _ID_BYTES]
+    return None if parent == _ROOT else from_binary(parent)
+
+
+def to_binary(identifier: str) -> bytes:
+    """An id in its 16 bytes."""
+    return UUID(identifier).bytes
+
+
+def from_binary(identifier: bytes) -> str:
+    """An id as everybody else has it."""
+    return str(UUID(bytes=identifier))
