@@ -1,4 +1,4 @@
-"""A region's bucket: bodies too large for the table, uploads on their way there, segments of cold conversations."""
+"""A region's bucket: large bodies, uploads and what is kept of them, segments of cold conversations, exports."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from stacks import capabilities, naming
+from stacks.constructs.segment_table import SegmentTable
 from stacks.settings import Settings
 from threadkeep import schema
 
 _INSTANT_RETRIEVAL_BYTES_MIN: Final = 128 * 1024
 """Smaller objects are billed as this many bytes in Glacier Instant Retrieval (S3 pricing), so they stay."""
 _INSTANT_RETRIEVAL_AFTER_DAYS: Final = 30
-"""A body is as warm as its conversation at first; what is this old is read seldom enough for a fee per read."""
+"""A segment is of a conversation that has rested; after this much more it is read seldom enough for a fee per read."""
 
 _PREFLIGHT_S: Final = 60 * 60
 """How long a browser remembers that it may."""
@@ -50,7 +51,13 @@ class ColdStack(cdk.Stack):
                     expiration=cdk.Duration.days(schema.UPLOADS_DAYS),
                 ),
                 s3.LifecycleRule(
-                    id="large-and-old-to-instant-retrieval",
+                    id="exports-expire",
+                    prefix=schema.EXPORTS_PREFIX,
+                    expiration=cdk.Duration.days(schema.EXPORTS_DAYS),
+                ),
+                s3.LifecycleRule(
+                    id="large-segments-to-instant-retrieval",
+                    prefix=schema.SEGMENTS_PREFIX,
                     object_size_greater_than=_INSTANT_RETRIEVAL_BYTES_MIN - 1,
                     transitions=[
                         s3.Transition(
@@ -71,6 +78,13 @@ class ColdStack(cdk.Stack):
                 id="CloudFormation-Validate::W9003",
                 reason="CDK writes the size as a number, which CloudFormation takes",
             ),
+        )
+        SegmentTable(
+            self,
+            "Segments",
+            account=self.account,
+            database=naming.catalog(settings.stage),
+            bucket=naming.bucket(settings.stage, self.account, self.region),
         )
         cdk.CfnOutput(self, "BucketName", value=bucket.bucket_name)
 

@@ -53,6 +53,11 @@ def bucket_arn(stack: cdk.Stack, stage: str, region: str) -> str:
     return stack.format_arn(service="s3", region="", account="", resource=name)
 
 
+def catalog(stage: str) -> str:
+    """The Glue database of each region. Athena takes no hyphens in a name that is not quoted."""
+    return f"{_PRODUCT}_{stage.replace('-', '_')}"
+
+
 def key_alias(stage: str) -> str:
     """The alias of each region's key: known before the key is, so that the table's replicas can name theirs."""
     return f"alias/{_PRODUCT}-{stage}"

@@ -11,6 +11,7 @@ from threadkeep import schema
 from threadkeep.domain import ids
 from threadkeep.domain.model import ConversationKey
 from threadkeep.stores import object_keys
+from threadkeep.stores.segments import Line
 
 REGIONS = ("eu-central-1", "us-east-1")
 
@@ -79,20 +80,59 @@ def test_the_bucket_keeps_no_versions_and_copies_nothing(bucket: dict[str, Any])
     assert not {"VersioningConfiguration", "ReplicationConfiguration"} & set(bucket["Properties"])
 
 
-def test_large_objects_move_to_instant_retrieval_and_none_but_uploads_expires(bucket: dict[str, Any]) -> None:
-    abort, expire, move = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
-    assert (expire["Prefix"], expire["ExpirationInDays"], expire["Status"]) == ("!uploads/", 2, "Enabled")
+def test_large_segments_move_to_instant_retrieval_and_none_but_uploads_and_exports_expire(
+    bucket: dict[str, Any],
+) -> None:
+    abort, *expire, move = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert {(rule["Prefix"], rule["ExpirationInDays"], rule["Status"]) for rule in expire} == {
+        ("uploads/", 2, "Enabled"),
+        ("exports/", 1, "Enabled"),
+    }
     assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
-    assert move["ObjectSizeGreaterThan"] == 128 * 1024 - 1
+    assert (move["Prefix"], move["ObjectSizeGreaterThan"]) == ("segments/", 128 * 1024 - 1)
     assert move["Transitions"] == [{"StorageClass": "GLACIER_IR", "TransitionInDays": 30}]
     assert all("Expiration" not in name for rule in (abort, move) for name in rule)
 
 
-def test_no_tenants_objects_begin_as_uploads_do() -> None:
-    """Whatever a tenant is called: its bodies would expire, and be any caller's to write."""
-    for tenant in ("!uploads", "!", "", "uploads", "a/!uploads", "%21uploads"):
-        key = ConversationKey(tenant, ids.mint(0))
-        assert not object_keys.body(key, ids.mint(0), b"").startswith(schema.UPLOADS_PREFIX)
+def test_no_tenants_objects_begin_as_another_kind_does() -> None:
+    """Whatever a tenant is called: its bodies would expire, or be any caller's to write."""
+    key_of = {
+        schema.BODIES_PREFIX: lambda key: object_keys.body(key, ids.mint(0), b""),
+        schema.BLOBS_PREFIX: lambda key: object_keys.blob(key, "0" * 64),
+        schema.SEGMENTS_PREFIX: lambda key: object_keys.segment(key, ids.mint(0), "0" * 64),
+        schema.UPLOADS_PREFIX: lambda key: object_keys.upload(key, "0" * 64),
+        schema.EXPORTS_PREFIX: lambda key: object_keys.export(key.tenant, ids.mint(0)),
+    }
+    for tenant in ("!uploads", "!", "", "uploads", "a/uploads", "../uploads", "%2E%2E/uploads"):
+        for prefix, key in key_of.items():
+            object_key = key(ConversationKey(tenant, ids.mint(0)))
+            assert [other for other in key_of if object_key.startswith(other)] == [prefix]
+            assert ".." not in object_key
+
+
+def test_athena_reads_segments_by_tenant_where_they_lie(aws: Deployment, region: str) -> None:
+    database = resolve(aws.only("AWS::Glue::Database", f"Cold-{region}")["Properties"])
+    table = resolve(aws.only("AWS::Glue::Table", f"Cold-{region}")["Properties"])
+    assert database["DatabaseInput"]["Name"] == table["DatabaseName"] == "threadkeep_prod"
+    told = table["TableInput"]
+    assert told["PartitionKeys"] == [{"Name": "tenant", "Type": "string"}]
+    segments = f"s3://threadkeep-prod-{ACCOUNT}-{region}/segments/"
+    assert told["Parameters"]["storage.location.template"] == segments + "${tenant}/"
+    assert told["Parameters"]["projection.enabled"] == "true"
+    assert told["Parameters"]["projection.tenant.type"] == "injected"
+    stored = told["StorageDescriptor"]
+    assert stored["Location"] == segments
+    assert stored["SerdeInfo"] == {
+        "SerializationLibrary": "org.openx.data.jsonserde.JsonSerDe",
+        "Parameters": {"case.insensitive": "false"},
+    }
+    assert object_keys.segment(ConversationKey("a/b", "c"), "1", "2").startswith("segments/a%2Fb/")
+
+
+def test_athenas_columns_are_the_fields_of_a_segments_line(aws: Deployment, region: str) -> None:
+    table = aws.only("AWS::Glue::Table", f"Cold-{region}")["Properties"]
+    columns = {column["Name"] for column in table["TableInput"]["StorageDescriptor"]["Columns"]}
+    assert columns == set(Line.__struct_fields__)
 
 
 def test_pages_of_the_allowed_origins_may_put_with_a_digest_and_no_more(bucket: dict[str, Any]) -> None:

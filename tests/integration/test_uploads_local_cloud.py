@@ -152,7 +152,7 @@ async def test_a_file_that_a_part_names_is_kept(local_cloud: DeployedCloud, clie
         await answer.begin(part)
     assert [message["parts"] for message in await client.history(conversation)] == [[part], [part]]
     bucket = aws_session().client("s3", endpoint_url=local_cloud.state.endpoint)
-    kept = bucket.get_object(Bucket=local_cloud.state.bucket, Key=f"acme/{conversation}/blobs/{digest}")
+    kept = bucket.get_object(Bucket=local_cloud.state.bucket, Key=f"blobs/acme/{conversation}/{digest}")
     assert (kept["Body"].read(), kept["ContentType"]) == (pixels, "image/png")
 
 

@@ -439,7 +439,7 @@ def blob_part(ref: str, content: bytes = PIXELS) -> dict[str, Any]:
 
 def expire_uploads(house: House) -> None:
     """As the bucket's rule does, days later."""
-    for object_key in [name for name in house.uploads.objects if name.startswith("!uploads/")]:
+    for object_key in [name for name in house.uploads.objects if name.startswith("uploads/")]:
         del house.uploads.objects[object_key]
 
 
