@@ -37,6 +37,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
             refused condition takes the units of the write all the same (DynamoDB developer guide, "Condition
             expressions", read 2026-11-29).
         index_units: of these, those of the indexes.
+        items: how many a query gave.
         is_refused: it was answered by an error.
     """
 
@@ -44,6 +45,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     sort_keys: tuple[str, ...]
     units: float
     index_units: float
+    items: int
     is_refused: bool
 
 
@@ -80,14 +82,10 @@ class Meter:
                 sort_keys=_sort_keys(context["asked"]),
                 units=sum(table["CapacityUnits"] for table in tables),
                 index_units=sum(of_indexes),
+                items=parsed.get("Count", 0),
                 is_refused="Error" in parsed,
             )
         )
-
-
-def units(calls: list[Call], operation: str | None = None) -> float:
-    """What they took together."""
-    return sum(call.units for call in calls if operation in {None, call.operation})
 
 
 def _ask(*, params: dict[str, Any], model: Any, **_: Any) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ class Gone(msgspec.Struct, frozen=True):
 
 
 class MessagePage(msgspec.Struct, frozen=True):
-    """Messages, newest first; ``more`` if the store may hold older ones."""
+    """Messages, newest first; ``more`` if the store may hold older ones: at the very end, too, it may say so."""
 
     messages: tuple[StoredMessage, ...]
     more: bool

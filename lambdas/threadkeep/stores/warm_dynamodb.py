@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -195,8 +194,8 @@ class WarmDynamoDB:
     @warm_unavailable()
     def newest_id(self, key: ConversationKey) -> str | None:
         """See `WarmStore`."""
-        newest = next(self._query_messages(key, SORT_MESSAGE, _BEHIND_MESSAGES, 1, (SORT_KEY,)), None)
-        return None if newest is None else table_keys.message_of(newest[SORT_KEY]["S"])
+        newest, _ = self._query_messages(key, SORT_MESSAGE, _BEHIND_MESSAGES, 1, (SORT_KEY,))
+        return table_keys.message_of(newest[0][SORT_KEY]["S"]) if newest else None
 
     @warm_unavailable()
     def read_messages(
@@ -211,15 +210,15 @@ class WarmDynamoDB:
         """See `WarmStore`."""
         low = SORT_MESSAGE if after is None else table_keys.message(after)
         high = _BEHIND_MESSAGES if before is None else table_keys.message(before)
-        # BETWEEN takes its bounds in, where they are messages, and refuses them crossed. One more than wanted shows
-        # whether there are older.
-        asked = limit + 1 + sum(bound is not None and ids.is_id(bound) for bound in (before, after))
-        items: Iterator[Item] = iter(())
-        if low < high:
-            items = self._query_messages(key, low, high, asked, _PAGE_ATTRIBUTES, consistent=consistent)
-        inside = (item for item in items if low < item[SORT_KEY]["S"] < high)
-        found = [warm_items.stored_from(key, item, item[warm_items.BODY]["B"]) for item in islice(inside, limit + 1)]
-        return MessagePage(tuple(found[:limit]), more=len(found) > limit)
+        if low >= high:
+            return MessagePage((), more=False)
+        # BETWEEN takes its bounds in, where they are messages, and refuses them crossed. None is asked for beyond that:
+        # it would only tell for certain whether there are older ones, and a page of 20 would cost a twentieth more.
+        asked = limit + sum(bound is not None and ids.is_id(bound) for bound in (before, after))
+        items, more = self._query_messages(key, low, high, asked, _PAGE_ATTRIBUTES, consistent=consistent)
+        inside = [item for item in items if low < item[SORT_KEY]["S"] < high]
+        found = [warm_items.stored_from(key, item, item[warm_items.BODY]["B"]) for item in inside[:limit]]
+        return MessagePage(tuple(found), more=len(inside) > limit or (more and items[-1][SORT_KEY]["S"] > low))
 
     def _query_messages(
         self,
@@ -230,16 +229,19 @@ class WarmDynamoDB:
         attributes: tuple[str, ...],
         *,
         consistent: bool = True,
-    ) -> Iterator[Item]:
-        """The newest of the items between both bounds (taken in), over as many pages of 1 MB as they take."""
+    ) -> tuple[list[Item], bool]:
+        """The newest of the items between both bounds (taken in), over as many pages of 1 MB as they take.
+
+        And whether there may be older ones: it may say so at the very end.
+        """
+        found: list[Item] = []
         start: dict[str, Any] = {}
-        left = limit
-        while left > 0:
+        while True:
             answer = self._client.query(
                 TableName=self._table,
                 ConsistentRead=consistent,
                 ScanIndexForward=False,
-                Limit=left,
+                Limit=limit - len(found),
                 KeyConditionExpression="#pk = :pk AND #sk BETWEEN :low AND :high",
                 ProjectionExpression=", ".join(f"#{name}" for name in attributes),
                 ExpressionAttributeNames={f"#{name}": name for name in {PARTITION_KEY, SORT_KEY, *attributes}},
@@ -250,10 +252,11 @@ class WarmDynamoDB:
                 },
                 **start,
             )
-            yield from answer["Items"]
-            left -= len(answer["Items"])
+            found += answer["Items"]
             if "LastEvaluatedKey" not in answer:
-                return
+                return found, False
+            if len(found) >= limit:
+                return found, True
             start["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _whole(self, key: ConversationKey, item: Item) -> StoredMessage:

@@ -1,0 +1,154 @@
+"""What conversations cost at the table: calls and units, counted where an emulator counts them right.
+
+dynalite meters reads by size and writes to the table; ministack meters writes to the indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.support.house import PHONE, WORKER, House, house
+from tests.support.metered import TEXTS, fill, meter, table_client, turns
+from tests.support.metering import Call, Meter
+from threadkeep.domain.bounds import PULSE_EVERY_MS
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+__all__ = ["house"]
+
+TOKENS: Final = 1_000
+CHARS_A_TOKEN: Final = 4.2
+"""Of English prose: what the answers of a thousand tokens that others were measured with came to."""
+READ_OPERATIONS: Final = {"BatchGetItem", "GetItem", "Query"}
+
+
+@pytest.fixture(scope="module")
+def table(dynalite: str) -> Iterator[DynamoDBClient]:
+    client = table_client(dynalite)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def metered(house: House, table: DynamoDBClient) -> Meter:
+    return meter(house, table)
+
+
+def conversation_of(house: House, table: DynamoDBClient, count: int) -> tuple[str, str | None]:
+    """A conversation with so many messages; its id and its leaf."""
+    conversation = house.conversation()
+    made = turns(house, conversation, count)
+    fill(table, "acme", made)
+    return conversation, made[-1].message.id if made else None
+
+
+def take_turn(house: House, conversation: str, leaf: str | None, number: int) -> str:
+    """A short question and an answer of a thousand tokens; the answer's id."""
+    question = house.message(conversation, leaf, text=TEXTS.cut("user", number, 80))
+    place = house.stream(conversation, question, model="gpt-4o-2024-05-13")
+    answer = TEXTS.cut("assistant", number, int(TOKENS * CHARS_A_TOKEN))
+    for start in range(0, len(answer), 100):
+        ops = [["text", 0, answer[start : start + 100]]]
+        place["offset"] = house.ok(WORKER, "stream.append", **place, ops=ops)["offset"]
+    usage = {"input_tokens": 3_000, "output_tokens": TOKENS}
+    closed = house.ok(WORKER, "stream.close", **place, status="complete", usage=usage)
+    return str(closed["message"]["id"])
+
+
+def puts_of_messages(calls: list[Call]) -> list[Call]:
+    return [call for call in calls if call.operation == "PutItem" and call.sort_keys[0].startswith("m#")]
+
+
+# --- writing --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_turn_is_two_puts_of_one_unit_and_of_two_and_no_transaction(
+    house: House, table: DynamoDBClient, metered: Meter, number: int
+) -> None:
+    conversation, leaf = conversation_of(house, table, 4)
+    with metered.counting() as calls:
+        take_turn(house, conversation, leaf, number)
+    question, answer = puts_of_messages(calls)
+    assert question.units == 1
+    assert answer.units <= 2
+    # Beside them the activity is noted, and all else reads.
+    assert {call.operation for call in calls} <= {"PutItem", "UpdateItem", *READ_OPERATIONS}
+    noted = [call for call in calls if call.operation == "UpdateItem"]
+    assert {call.sort_keys for call in noted} == {("pulse",)}
+
+
+def test_the_turn_after_5_000_messages_costs_what_the_one_after_5_does(
+    house: House, table: DynamoDBClient, metered: Meter
+) -> None:
+    costs = []
+    for count in (4, 4_998):
+        conversation, leaf = conversation_of(house, table, count)
+        answer = take_turn(house, conversation, leaf, 0)  # the register is warm then
+        house.clock.ms += 2 * PULSE_EVERY_MS
+        with metered.counting() as calls:
+            take_turn(house, conversation, answer, 1)
+        costs.append([(call.operation, call.units, call.is_refused) for call in calls])
+    assert costs[0] == costs[1]
+
+
+def test_the_first_turn_after_the_cache_was_lost_costs_no_more_after_5_000_messages(
+    house: House, table: DynamoDBClient, metered: Meter
+) -> None:
+    costs = []
+    for count in (4, 4_998):
+        conversation, leaf = conversation_of(house, table, count)
+        house.lose_hot()
+        with metered.counting() as calls:
+            take_turn(house, conversation, leaf, 1)
+        costs.append([(call.operation, call.units, call.is_refused) for call in calls])
+    assert costs[0] == costs[1]
+
+
+@pytest.fixture(scope="module")
+def indexed_table(ministack: str) -> Iterator[DynamoDBClient]:
+    client = table_client(ministack)
+    yield client
+    client.close()
+
+
+def test_the_activity_is_written_once_a_minute_and_its_indexes_cost_two_units(
+    house: House, indexed_table: DynamoDBClient
+) -> None:
+    metered = meter(house, indexed_table)
+    conversation = house.conversation()
+    house.clock.ms += 2 * PULSE_EVERY_MS
+    with metered.counting() as calls:
+        leaf: str | None = None
+        for number in range(6):
+            leaf = take_turn(house, conversation, leaf, number)
+            house.clock.ms += PULSE_EVERY_MS // 6
+    written = [call for call in calls if call.operation == "UpdateItem" and not call.is_refused]
+    assert [call.sort_keys for call in written] == [("pulse",)]
+    # The entry in the list of the owner's conversations moves: one is removed and one is written. The entry in the
+    # archive's index stays.
+    assert [(call.units, call.index_units) for call in written] == [(3, 2)]
+    assert [call.index_units for call in puts_of_messages(calls)] == [0] * 12
+
+
+# --- reading, warm --------------------------------------------------------------------------------------------
+
+
+def test_the_newest_20_of_500_are_one_query_of_at_most_one_and_a_half_units(
+    house: House, table: DynamoDBClient, metered: Meter
+) -> None:
+    conversation, leaf = conversation_of(house, table, 500)
+    house.lose_hot()
+    with metered.counting() as calls:
+        page = house.ok(PHONE, "message.list", conversation=conversation, leaf=leaf, limit=20)
+    *before, messages = calls
+    assert messages.operation == "Query"
+    assert messages.units <= 1.5
+    assert messages.items >= 20
+    assert len(page["messages"]) >= 18  # of 20 such messages, as JSON, a frame holds so many
+    assert len(before) <= 2
+    assert all(call.units <= 1 for call in before)
