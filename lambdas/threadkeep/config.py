@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Meta
 
+from threadkeep.domain.erasure import Terms
+
 _PREFIX: Final = "THREADKEEP_"
-_NESTED: Final = ("hot", "model")
+_NESTED: Final = ("hot", "model", "terms")
 
 
 class ConfigError(ValueError):
@@ -76,6 +79,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         connections_url: base of ``@connections``, e.g. ``https://{api}.execute-api.{region}.amazonaws.com/{stage}``.
         hot: where Valkey stands; None for a function that has no use of it.
         model: which model answers; None for every function but the responder.
+        terms: how what is kept comes to its end; None for a function that has no say in it.
+        erase_queue, tell_queue: URLs of the region's queues to the eraser and the herald; empty likewise.
         responder_function: name of the function that answers; empty where none does, or nobody here starts it.
         produce_function: name of the function by which the responder writes, where it stands too far from Valkey to
             write itself; empty otherwise.
@@ -92,6 +97,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     connections_url: str = ""
     hot: HotConfig | None = None
     model: ModelConfig | None = None
+    terms: Terms | None = None
+    erase_queue: str = ""
+    tell_queue: str = ""
     responder_function: str = ""
     produce_function: str = ""
     jwks_url: str = ""
@@ -103,8 +111,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def to_environment(self) -> dict[str, str]:
         """One variable a setting, ``THREADKEEP_<NAME>``; strings as they are (they may hold deploy-time tokens).
 
-        ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``model`` likewise, ``allowed_origins`` a list separated by spaces,
-        ``buckets`` such a list of ``region=name``.
+        ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``model`` and ``terms`` likewise. ``allowed_origins`` becomes a list
+        separated by spaces, ``buckets`` such a list of ``region=name``, ``retention_days`` of ``tenant=days``, the
+        tenant percent-encoded.
         """
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _NESTED}
         for group in _NESTED:
@@ -133,10 +142,20 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if "buckets" in own:
             pairs = [pair.partition("=") for pair in own["buckets"].split()]
             fields["buckets"] = {region: name for region, _, name in pairs}
+        if nested["terms"]:
+            fields["terms"] = _read_terms(nested["terms"])
         try:
             return msgspec.convert(fields, cls, strict=False)
         except msgspec.ValidationError as error:
             raise ConfigError(f"environment of the function: {error} ({_PREFIX}…)") from error
+
+
+def _read_terms(values: dict[str, str]) -> dict[str, Any]:
+    """What `Terms` is made of, out of its texts."""
+    read: dict[str, Any] = dict(values)
+    read["regions"] = values.get("regions", "").split()
+    pairs = [pair.rpartition("=") for pair in values.get("retention_days", "").split()]
+    return read | {"retention_days": {unquote(tenant): days for tenant, _, days in pairs}}
 
 
 def _text(value: object) -> str:
@@ -145,5 +164,5 @@ def _text(value: object) -> str:
     if isinstance(value, tuple):
         return " ".join(value)
     if isinstance(value, dict):
-        return " ".join(f"{name}={text}" for name, text in value.items())
+        return " ".join(f"{quote(name, safe='*')}={text}" for name, text in value.items())
     return str(value)

@@ -8,8 +8,17 @@ from functools import cache
 from typing import Any
 
 from threadkeep.config import Config, ConfigError
-from threadkeep.domain.erasure import Terms
-from threadkeep.ports import BodyStore, ColdStore, ExportFiles, Push, Responder, UploadStore
+from threadkeep.ports import (
+    BodyStore,
+    ColdStore,
+    ExportFiles,
+    HotStore,
+    ObjectSweep,
+    Push,
+    Quotas,
+    Responder,
+    UploadStore,
+)
 from threadkeep.usecases.services import Services
 
 
@@ -35,6 +44,18 @@ def _absent(setting: str) -> Any:
     return _Absent(setting)
 
 
+def _queue(url: str, region: str, setting: str) -> Any:
+    """The queue of that URL, if the function knows it."""
+    if not url:
+        return _absent(setting)
+    import boto3  # noqa: PLC0415 -- as in `services`
+
+    from threadkeep.stores import aws_config  # noqa: PLC0415
+    from threadkeep.stores.queue_sqs import QueueSQS  # noqa: PLC0415
+
+    return QueueSQS(boto3.client("sqs", region_name=region, config=aws_config.STORE), url)
+
+
 @cache
 def config() -> Config:
     """The function's configuration.
@@ -50,7 +71,7 @@ def services() -> Services:
     """What the use cases work with.
 
     Raises:
-        ConfigError: the function's environment names no hot tier.
+        ConfigError: the function's environment lacks a setting, or holds one that cannot be read.
     """
     import boto3  # noqa: PLC0415 -- the authorizer uses none of these, and boto3 costs it 0.3 s to load
 
@@ -58,6 +79,7 @@ def services() -> Services:
     from threadkeep.stores.bodies_s3 import BodiesS3  # noqa: PLC0415
     from threadkeep.stores.buckets_s3 import Buckets  # noqa: PLC0415
     from threadkeep.stores.cold_s3 import ColdS3  # noqa: PLC0415
+    from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB  # noqa: PLC0415
     from threadkeep.stores.export_files_s3 import ExportFilesS3  # noqa: PLC0415
     from threadkeep.stores.hot_valkey import HotValkey  # noqa: PLC0415
     from threadkeep.stores.manifests_dynamodb import ManifestsDynamoDB  # noqa: PLC0415
@@ -65,25 +87,31 @@ def services() -> Services:
     from threadkeep.stores.quotas_memory import QuotasMemory  # noqa: PLC0415
     from threadkeep.stores.quotas_valkey import QuotasValkey  # noqa: PLC0415
     from threadkeep.stores.responder_lambda import LambdaResponder  # noqa: PLC0415
+    from threadkeep.stores.sweep_s3 import SweepS3  # noqa: PLC0415
     from threadkeep.stores.uploads_s3 import UploadsS3  # noqa: PLC0415
     from threadkeep.stores.valkey_client import ValkeyClient, connect  # noqa: PLC0415
     from threadkeep.stores.warm_dynamodb import WarmDynamoDB  # noqa: PLC0415
 
     settings = config()
-    hot = settings.hot
-    if hot is None:
-        raise ConfigError("environment of the function: THREADKEEP_HOT_HOST and THREADKEEP_HOT_PORT are missing")
     region = settings.region
+    clock = SystemClock()
+    hot: HotStore = _absent("THREADKEEP_HOT_HOST")
+    quotas: Quotas = _absent("THREADKEEP_HOT_HOST")
+    if (address := settings.hot) is not None:
+        valkey = ValkeyClient(lambda: connect(address, region=region))
+        hot, quotas = HotValkey(valkey, region=region), QuotasValkey(valkey)
     bodies: BodyStore = _absent("THREADKEEP_BUCKETS")
     uploads: UploadStore = _absent("THREADKEEP_BUCKETS")
     cold: ColdStore = _absent("THREADKEEP_BUCKETS")
     export_files: ExportFiles = _absent("THREADKEEP_BUCKETS")
+    objects: ObjectSweep = _absent("THREADKEEP_BUCKETS")
     if settings.buckets:
         buckets = Buckets(
             settings.buckets, lambda place: boto3.client("s3", region_name=place, config=aws_config.BUCKET)
         )
         bodies, uploads = BodiesS3(buckets, region), UploadsS3(buckets, region)
         cold, export_files = ColdS3(buckets, region), ExportFilesS3(buckets, region)
+        objects = SweepS3(buckets[region])
     push: Push = _absent("THREADKEEP_CONNECTIONS_URL")
     if url := settings.connections_url:
         push = GatewayPush(
@@ -93,26 +121,26 @@ def services() -> Services:
     if settings.responder_function:
         invoking = boto3.client("lambda", region_name=region, config=aws_config.STORE)
         responder = LambdaResponder(invoking, settings.responder_function)
-    valkey = ValkeyClient(lambda: connect(hot, region=region))
-    clock = SystemClock()
     table = boto3.client("dynamodb", region_name=region, config=aws_config.STORE)
     return Services(
-        hot=HotValkey(valkey, region=region),
-        quotas=QuotasValkey(valkey),
+        hot=hot,
+        quotas=quotas,
         own_quotas=QuotasMemory(clock),
         warm=WarmDynamoDB(table, settings.table, bodies),
         uploads=uploads,
         # Each owner puts its store here; till then a use says which setting is missing.
         manifests=ManifestsDynamoDB(table, settings.table),
         cold=cold,
-        erasures=_absent("THREADKEEP_TABLE"),
+        erasures=ErasuresDynamoDB(table, settings.table),
         exports=_absent("THREADKEEP_TABLE"),
         export_files=export_files,
-        objects=_absent("THREADKEEP_BUCKET"),
-        terms=Terms(regions=(region,)),
-        erase_queue=_absent("THREADKEEP_ERASE_QUEUE"),
-        tell_queue=_absent("THREADKEEP_TELL_QUEUE"),
+        objects=objects,
+        terms=settings.terms or _absent("THREADKEEP_TERMS_REGIONS"),
+        erase_queue=_queue(settings.erase_queue, region, "THREADKEEP_ERASE_QUEUE"),
+        tell_queue=_queue(settings.tell_queue, region, "THREADKEEP_TELL_QUEUE"),
         export_queue=_absent("THREADKEEP_EXPORT_QUEUE"),
+        archive_queue=_absent("THREADKEEP_ARCHIVE_QUEUE"),
+        due=_absent("THREADKEEP_TABLE"),
         push=push,
         clock=clock,
         region=region,

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadkeep.config import Config, ConfigError, HotConfig, ModelConfig
+from threadkeep.domain.erasure import Terms
 
 LEAST = {"THREADKEEP_STAGE": "test", "THREADKEEP_REGION": "eu-central-1"}
 FULL = Config(
@@ -17,6 +18,14 @@ FULL = Config(
     buckets={"eu-central-1": "threadkeep-test-cold", "us-east-1": "threadkeep-test-cold-us"},
     connections_url="https://example.execute-api.eu-central-1.amazonaws.com/test",
     hot=HotConfig(host="valkey.example", port=6_379, auth="iam", user="stream", cache="threadkeep"),
+    terms=Terms(
+        regions=("eu-central-1", "us-east-1"),
+        pitr_days=21,
+        second_pass_ms=1_800_000,
+        retention_days={"*": 365, "a b=c/\u754c": 7},
+    ),
+    erase_queue="https://sqs.example/erase",
+    tell_queue="https://sqs.example/tell",
     jwks_url="https://issuer.example/jwks.json",
     jwt_issuer="https://issuer.example/",
     jwt_audience="threadkeep",
@@ -37,6 +46,14 @@ configs = st.builds(
     buckets=st.dictionaries(st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True), names, max_size=3),
     hot=st.none() | hots,
     model=st.none() | st.builds(ModelConfig, kind=st.just("bedrock"), name=names, system=names),
+    terms=st.none()
+    | st.builds(
+        Terms,
+        regions=st.lists(names, min_size=1, max_size=3).map(tuple),
+        retention_days=st.dictionaries(
+            st.text(st.characters(codec="utf-8"), min_size=1, max_size=9), st.integers(1, 9)
+        ),
+    ),
     allowed_origins=st.lists(names, max_size=3).map(tuple),
     query_token=st.booleans(),
 )
@@ -58,6 +75,12 @@ def test_the_environment_has_a_variable_a_setting() -> None:
         "THREADKEEP_HOT_AUTH": "iam",
         "THREADKEEP_HOT_USER": "stream",
         "THREADKEEP_HOT_CACHE": "threadkeep",
+        "THREADKEEP_TERMS_REGIONS": "eu-central-1 us-east-1",
+        "THREADKEEP_TERMS_PITR_DAYS": "21",
+        "THREADKEEP_TERMS_SECOND_PASS_MS": "1800000",
+        "THREADKEEP_TERMS_RETENTION_DAYS": "*=365 a%20b%3Dc%2F%E7%95%8C=7",
+        "THREADKEEP_ERASE_QUEUE": "https://sqs.example/erase",
+        "THREADKEEP_TELL_QUEUE": "https://sqs.example/tell",
         "THREADKEEP_JWKS_URL": "https://issuer.example/jwks.json",
         "THREADKEEP_JWT_ISSUER": "https://issuer.example/",
         "THREADKEEP_JWT_AUDIENCE": "threadkeep",

@@ -9,18 +9,23 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from threadkeep import container
 from threadkeep.config import Config, ConfigError, HotConfig
+from threadkeep.domain.erasure import Terms
 from threadkeep.domain.errors import HotUnavailable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.stores.bodies_s3 import BodiesS3
 from threadkeep.stores.cold_s3 import ColdS3
+from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
 from threadkeep.stores.export_files_s3 import ExportFilesS3
 from threadkeep.stores.hot_valkey import HotValkey
 from threadkeep.stores.manifests_dynamodb import ManifestsDynamoDB
 from threadkeep.stores.push_gateway import GatewayPush
+from threadkeep.stores.queue_sqs import QueueSQS
+from threadkeep.stores.sweep_s3 import SweepS3
 from threadkeep.stores.warm_dynamodb import WarmDynamoDB
 
 LAMBDAS = Path(__file__).parents[3] / "lambdas"
@@ -75,10 +80,33 @@ def test_valkey_is_reached_when_it_is_used_and_not_before(monkeypatch: pytest.Mo
         hot.live(KEY)
 
 
-def test_a_function_without_a_hot_tier_is_told_which_settings_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_without_a_hot_tier_is_told_so_where_it_would_use_one(monkeypatch: pytest.MonkeyPatch) -> None:
     configure(monkeypatch, Config(stage="test", region="eu-central-1"))
-    with pytest.raises(ConfigError, match="THREADKEEP_HOT_HOST"):
-        container.services()
+    with pytest.raises(ConfigError, match=r"`live`.*THREADKEEP_HOT_HOST"):
+        container.services().hot.live(KEY)
+
+
+def test_an_eraser_has_its_queue_its_bucket_and_the_receipts(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "https://sqs.eu-central-1.amazonaws.com/123456789012/erase"
+    configure(monkeypatch, msgspec.structs.replace(FULL, hot=None, erase_queue=url))
+    services = container.services()
+    assert isinstance(services.erasures, ErasuresDynamoDB)
+    assert isinstance(services.objects, SweepS3)
+    assert isinstance(services.erase_queue, QueueSQS)
+    assert services.erase_queue._url == url
+    with pytest.raises(ConfigError, match="THREADKEEP_TELL_QUEUE"):
+        services.tell_queue.send(Config(stage="test", region="eu-central-1"))
+
+
+def test_only_who_is_told_the_deployments_terms_may_go_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(monkeypatch, FULL)
+    with pytest.raises(ConfigError, match="THREADKEEP_TERMS"):
+        container.services().terms.retention_of("acme", None)
+    container.config.cache_clear()
+    container.services.cache_clear()
+    terms = Terms(regions=("eu-central-1",), pitr_days=7, second_pass_ms=60_000, retention_days={"acme": 30})
+    configure(monkeypatch, msgspec.structs.replace(FULL, terms=terms))
+    assert container.services().terms == terms
 
 
 def test_what_a_function_has_no_use_of_says_so_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
