@@ -21,6 +21,7 @@ from threadkeep.domain.errors import HotUnavailable, WarmUnavailable
 from threadkeep.ports import Delivery
 from threadkeep.schema import ROUTES
 from threadkeep.stores.cold_memory import ColdMemory
+from threadkeep.stores.due_memory import DueMemory
 from threadkeep.stores.erasures_memory import ErasuresMemory
 from threadkeep.stores.exports_memory import ExportFilesMemory, ExportsMemory
 from threadkeep.stores.hot_memory import HotMemory
@@ -110,6 +111,8 @@ class Service:
             erase_queue=QueueMemory(),
             tell_queue=QueueMemory(),
             export_queue=QueueMemory(),
+            archive_queue=QueueMemory(),
+            due=DueMemory(self.warm),
             quotas=QuotasMemory(scheduler, UNLIMITED),
             own_quotas=QuotasMemory(scheduler, UNLIMITED),
             push=Push(self),

@@ -106,6 +106,7 @@ class House:
         self.erase_queue = QueueMemory()
         self.tell_queue = QueueMemory()
         self.export_queue = QueueMemory()
+        self.archive_queue = QueueMemory()
         self.quotas = QuotasMemory(self.clock, UNLIMITED)
         self.own_quotas = QuotasMemory(self.clock, UNLIMITED)
         self.push = PushMemory()
@@ -124,6 +125,8 @@ class House:
             erase_queue=self.erase_queue,
             tell_queue=self.tell_queue,
             export_queue=self.export_queue,
+            archive_queue=self.archive_queue,
+            due=self.due,
             quotas=self.quotas,
             own_quotas=self.own_quotas,
             push=self.push,

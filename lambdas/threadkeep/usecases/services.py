@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from threadkeep.domain.bounds import HEAD_CACHE_MS
+from threadkeep.domain.bounds import ARCHIVE_IDLE_MS, ARCHIVE_SETTLE_MS, HEAD_CACHE_MS
 from threadkeep.domain.erasure import Terms
 from threadkeep.domain.errors import not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey
 from threadkeep.ports import (
     Clock,
     ColdStore,
+    DueList,
     ErasureStore,
     ExportFiles,
     ExportStore,
@@ -67,6 +70,9 @@ class Services:
     Attributes:
         quotas: for the whole region.
         own_quotas: this sandbox's own, for while the region's are away.
+        archive_idle_ms: how long a conversation is idle before it is archived.
+        archive_settle_ms: how long a manifest has to have stood before what it covers is deleted from the table.
+        sleep: pauses for so many seconds; tests own it.
     """
 
     hot: HotStore
@@ -85,9 +91,14 @@ class Services:
     erase_queue: JobQueue
     tell_queue: JobQueue
     export_queue: JobQueue
+    archive_queue: JobQueue
+    due: DueList
     quotas: Quotas
     own_quotas: Quotas
     responder: Responder | None = None
+    archive_idle_ms: int = ARCHIVE_IDLE_MS
+    archive_settle_ms: int = ARCHIVE_SETTLE_MS
+    sleep: Callable[[float], None] = time.sleep
     owners: Owners = field(default_factory=Owners)
     last_log: LastLog = field(default_factory=LastLog)
 

@@ -1,0 +1,100 @@
+"""Archiving: a conversation that rests moves from the table into segments (design: cold tier).
+
+Every conversation that falls due comes here, pass by pass, until nothing of it is left in the table. What a pass finds
+decides when the next one is; the due index is moved only from where the pass began, so that of two passes at once, or
+of a pass and somebody who writes, the other's word stands.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from threadkeep.domain import times
+from threadkeep.domain.archive import due_ms
+from threadkeep.domain.bounds import ARCHIVE_LEASE_MS
+from threadkeep.domain.erasure import ErasureJob
+from threadkeep.domain.model import Conversation, ConversationKey
+from threadkeep.ports import DueEntry, Gone
+from threadkeep.usecases.deletion import entomb
+from threadkeep.usecases.segmenting import Deleted, Segmenting
+from threadkeep.usecases.services import Services
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pass came to.
+
+    Attributes:
+        state: ``cold`` (nothing is left in the table), ``settling`` (there will be another pass), ``active`` (it does
+            not rest), ``expired`` (its retention has run out), ``deleted`` or ``absent``.
+        segments, archived, removed: segments written, messages in them, messages that have left the table.
+    """
+
+    state: Literal["cold", "settling", "active", "expired", "deleted", "absent"]
+    segments: int = 0
+    archived: int = 0
+    removed: int = 0
+
+
+def archive(services: Services, entry: DueEntry) -> Outcome:
+    """One pass over a conversation that has fallen due. Again, or by two at once, it does no harm.
+
+    Raises:
+        WarmUnavailable: a store or a queue could not be reached; the next pass goes on.
+    """
+    key = entry.key
+    head = services.warm.read_head(key)
+    if isinstance(head, Gone):
+        # Its erasure takes the entry along. That it stands here still means that one was lost on the way.
+        _erase(services, key, stage="first")
+        return Outcome(state="deleted")
+    active_at = services.warm.read_active_at(key)
+    if head is None or active_at is None:
+        services.due.refile(entry, due_ms=None)
+        return Outcome(state="absent")
+    head = msgspec.structs.replace(head, active_at=active_at)
+    now_ms, active_ms = services.clock.now_ms(), times.from_rfc3339(active_at)
+    if head.is_expired(now_ms):
+        entomb(services, key, owner=head.owner, reason="retention")
+        return Outcome(state="expired")
+    if now_ms < active_ms + services.archive_idle_ms:
+        until_ms = due_ms(active_ms, idle_ms=services.archive_idle_ms, ends_ms=head.expires_ms)
+        services.due.refile(entry, due_ms=until_ms)
+        return Outcome(state="active")
+    return _pass(services, entry, head)
+
+
+def _pass(services: Services, entry: DueEntry, head: Conversation) -> Outcome:
+    segmenting = Segmenting(services, entry.key)
+    try:
+        segmenting.run()
+    except Deleted:
+        # The region's own eraser may have been here already; those of the others have their second pass before them.
+        _erase(services, entry.key, stage="late")
+        return Outcome(state="deleted", removed=segmenting.removed)
+    is_cold = segmenting.is_whole and not segmenting.left
+    if is_cold:
+        # Whoever has written meanwhile was active: then it stays due, and is looked at again.
+        services.due.refile(entry, due_ms=head.expires_ms, active_at=head.active_at)
+    else:
+        again_ms = services.clock.now_ms() + _pause_ms(services, segmenting)
+        services.due.refile(entry, due_ms=min(filter(None, (again_ms, head.expires_ms))))
+    return Outcome(
+        state="cold" if is_cold else "settling",
+        segments=segmenting.segments,
+        archived=segmenting.archived,
+        removed=segmenting.removed,
+    )
+
+
+def _pause_ms(services: Services, segmenting: Segmenting) -> int:
+    if not segmenting.is_whole:
+        return 0
+    if segmenting.left == segmenting.stuck:
+        return ARCHIVE_LEASE_MS
+    return services.archive_settle_ms
+
+
+def _erase(services: Services, key: ConversationKey, *, stage: Literal["first", "late"]) -> None:
+    services.erase_queue.send(ErasureJob(tenant=key.tenant, conversation=key.conversation, stage=stage))
