@@ -11,11 +11,11 @@ import pytest
 from tests.support.conversations import NOW_MS
 from tests.support.moto_table import BUCKET, REGION, buckets_of, moto_clients
 from threadkeep.domain import ids
+from threadkeep.domain.errors import Unreadable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.ports import BodyStore
 from threadkeep.stores.bodies_memory import BodiesMemory
 from threadkeep.stores.bodies_s3 import BodiesS3
-from threadkeep.stores.packing import Unreadable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

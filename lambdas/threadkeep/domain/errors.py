@@ -7,10 +7,12 @@ bare ``internal`` and an alarm. The codes and their precedence are those of docs
 
     Exception
     ├── Refused            an answer of the protocol, for the client
+    ├── Unreadable         what is stored is damaged, or of a format that this version does not know
     └── TierUnavailable    a store could not be reached or would not take it
         ├── HotUnavailable     Valkey: the caller degrades
         └── WarmUnavailable    DynamoDB or S3: becomes `unavailable`
-            └── WarmThrottled      refused for want of capacity, so nothing was written
+            ├── WarmThrottled      refused for want of capacity, so nothing was written
+            └── ArchiveDamaged     no region has what was archived as it was written
 """
 
 from __future__ import annotations
@@ -79,6 +81,21 @@ def conflict(reason: str, message: str, **detail: Any) -> Refused:
     return Refused("conflict", message, reason=reason, detail=detail or None)
 
 
+class Unreadable(Exception):  # noqa: N818 -- named for the state that it reports
+    """What is stored cannot be read: it is damaged, or of a format that this version does not know.
+
+    Args:
+        conversation: the conversation it belongs to.
+        item: the message's id, or the sort key of another item.
+        why: what is wrong with it.
+    """
+
+    def __init__(self, conversation: str, item: str, why: str) -> None:
+        super().__init__(f"{item} of conversation {conversation} cannot be read: {why}")
+        self.conversation = conversation
+        self.item = item
+
+
 class TierUnavailable(Exception):  # noqa: N818 -- named for the state that it reports
     """A store could not be reached in time or refused for lack of room; nothing is known of the outcome."""
 
@@ -93,3 +110,7 @@ class WarmUnavailable(TierUnavailable):
 
 class WarmThrottled(WarmUnavailable):
     """Refused for want of capacity: nothing was written."""
+
+
+class ArchiveDamaged(WarmUnavailable):
+    """What was archived cannot be read in any region, for now or for good: who reads all goes on without it."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.errors import Unreadable, WarmUnavailable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.stores import object_keys
 from threadkeep.stores.buckets_s3 import Bucket, ObjectsS3
-from threadkeep.stores.packing import Unreadable
 
 
 class BodiesS3:

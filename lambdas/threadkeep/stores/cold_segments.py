@@ -9,10 +9,10 @@ import msgspec
 from msgspec import UNSET
 
 from threadkeep.domain.archive import Manifest, Member, SegmentDamaged
-from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.errors import Unreadable, WarmUnavailable
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.stores import object_keys
-from threadkeep.stores.packing import Unreadable, pack, unpack
+from threadkeep.stores.packing import pack, unpack
 from threadkeep.stores.segments import Line, SegmentWriter, read_lines
 from threadkeep.stores.warm_items import in_page
 
@@ -145,10 +145,11 @@ class ColdSegments:
             WarmUnavailable: nobody knows, since a region did not answer.
         """
         _check_owner(key, manifest)
+        ordered = sorted(members, key=lambda member: member.offset)
         found: dict[int, bytes] = {}
         unanswered: WarmUnavailable | None = None
         for bucket in self._nearest():
-            wanted = [member for member in members if member.offset not in found]
+            wanted = [member for member in ordered if member.offset not in found]
             if not wanted:
                 break
             start, end = wanted[0].offset, wanted[-1].offset + wanted[-1].size_bytes
@@ -161,12 +162,12 @@ class ColdSegments:
                 piece = content[member.offset - start : member.offset - start + member.size_bytes]
                 if object_keys.sha256(piece) == member.digest:
                     found[member.offset] = piece
-        missing = tuple(member for member in members if member.offset not in found)
+        missing = tuple(member for member in ordered if member.offset not in found)
         if missing and unanswered is not None:
             raise unanswered
         if missing:
             raise SegmentDamaged(missing, "no region has them as they were written")
-        return [found[member.offset] for member in members]
+        return [found[member.offset] for member in ordered]
 
     def _body(self, member: Member, object_key: str) -> bytes:
         """A body as it was written. Raises as `_members`."""

@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from threadkeep.domain.erasure import ReceiptLine, Tombstone
+from threadkeep.domain.errors import Unreadable
 from threadkeep.schema import PARTITION_KEY, SORT_GONE, SORT_KEY
 from threadkeep.stores import table_keys
-from threadkeep.stores.packing import Unreadable
 from threadkeep.stores.warm_items import Item, number, text
 
 _FORMAT: Final = 1

@@ -9,12 +9,12 @@ from botocore.exceptions import ClientError
 
 from threadkeep.domain import times
 from threadkeep.domain.bounds import EXPORTS_RUNNING_MAX
+from threadkeep.domain.errors import Unreadable
 from threadkeep.domain.exports import Export
 from threadkeep.domain.json_values import encode
 from threadkeep.schema import PARTITION_KEY, SORT_EXPORT, SORT_KEY, TTL_ATTRIBUTE
 from threadkeep.stores import table_keys
 from threadkeep.stores.aws_faults import code_of, warm_unavailable
-from threadkeep.stores.packing import Unreadable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

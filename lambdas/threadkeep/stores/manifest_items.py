@@ -8,10 +8,10 @@ from typing import Any, Final
 import msgspec
 
 from threadkeep.domain.archive import Manifest, Member
+from threadkeep.domain.errors import Unreadable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.schema import SORT_KEY, SORT_SEGMENT
 from threadkeep.stores import object_keys
-from threadkeep.stores.packing import Unreadable
 from threadkeep.stores.warm_items import Item, number, primary_key, text
 
 _FORMAT: Final = "1"

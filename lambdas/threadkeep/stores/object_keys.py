@@ -11,10 +11,10 @@ import hashlib
 
 import msgspec
 
+from threadkeep.domain.errors import Unreadable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.uploads import Upload
 from threadkeep.schema import BLOBS_PREFIX, BODIES_PREFIX, EXPORTS_PREFIX, SEGMENTS_PREFIX, UPLOADS_PREFIX
-from threadkeep.stores.packing import Unreadable
 from threadkeep.stores.table_keys import encode_name
 
 

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from threadkeep.domain.errors import Unreadable
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Message
 from threadkeep.domain.ops import Parts
@@ -29,21 +30,6 @@ _DIGEST_BYTES: Final = 16
 _HEADER_BYTES: Final = 1 + _DIGEST_BYTES
 _RAW: Final = -zlib.MAX_WBITS
 """Without zlib's own header and checksum, which would say less than ours."""
-
-
-class Unreadable(Exception):  # noqa: N818 -- named for the state that it reports
-    """What is stored cannot be read: it is damaged, or of a format that this version does not know.
-
-    Args:
-        conversation: the conversation it belongs to.
-        item: the message's id, or the sort key of another item.
-        why: what is wrong with it.
-    """
-
-    def __init__(self, conversation: str, item: str, why: str) -> None:
-        super().__init__(f"{item} of conversation {conversation} cannot be read: {why}")
-        self.conversation = conversation
-        self.item = item
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -30,6 +30,7 @@ from msgspec import UNSET
 
 from threadkeep.domain import archive, ids, times
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
+from threadkeep.domain.errors import Unreadable
 from threadkeep.domain.json_values import encode, read_object, read_text
 from threadkeep.domain.model import Conversation, ConversationKey, Message, StoredMessage, Tokens
 from threadkeep.domain.ops import Parts, kind
@@ -44,7 +45,7 @@ from threadkeep.schema import (
     SORT_PULSE,
 )
 from threadkeep.stores import table_keys
-from threadkeep.stores.packing import Unreadable, unpack
+from threadkeep.stores.packing import unpack
 
 Item = Mapping[str, Any]
 """An item as DynamoDB's own API has it: ``{"name": {"S": "…"}}``."""

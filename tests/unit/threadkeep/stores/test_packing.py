@@ -7,9 +7,10 @@ import hashlib
 import pytest
 
 from tests.support.conversations import awkward_object, message, text_parts
+from threadkeep.domain.errors import Unreadable
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import ConversationKey, Message
-from threadkeep.stores.packing import Body, Unreadable, pack, unpack
+from threadkeep.stores.packing import Body, pack, unpack
 from threadkeep.stores.packing_dictionary import DICTIONARY
 
 KEY = ConversationKey("acme", "01a0c450-6c00-7745-89d2-49210750a2df")

@@ -17,7 +17,7 @@ from tests.support.conversations import NOW_MS, conversation, message, noise, te
 from tests.support.moto_table import TABLE, empty_table, moto_clients
 from threadkeep.domain import ids, times
 from threadkeep.domain.bounds import BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS
-from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.errors import Unreadable, WarmUnavailable
 from threadkeep.domain.json_values import encode, read_object
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
 from threadkeep.schema import SORT_GONE, SORT_HEAD, SORT_PULSE
@@ -25,7 +25,6 @@ from threadkeep.stores import table_keys
 from threadkeep.stores.aws_config import STORE
 from threadkeep.stores.bodies_memory import BodiesMemory
 from threadkeep.stores.owner_list import LIST_ROUNDS_MAX
-from threadkeep.stores.packing import Unreadable
 from threadkeep.stores.warm_dynamodb import WarmDynamoDB
 from threadkeep.stores.warm_items import CALL_IDS_BYTES_MAX, primary_key
 
