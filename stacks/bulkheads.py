@@ -31,6 +31,9 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
         pushes: whether it posts to connections.
         invokes: another bulkhead that it starts; empty: none.
         model: whether it asks a model.
+        terms: whether it is told the deployment's terms: it makes conversations, or ends them.
+        sends: kinds of jobs that it queues in its region.
+        takes: the kind of jobs that it works off; empty: none.
         timeout_s: how long one invocation may take. A route function has 10 s (API Gateway itself gives up after 29).
         concurrency_percent: its share of what can be reserved of `lambda_concurrency`; a fifth is left to all else,
             0 takes from that fifth.
@@ -51,6 +54,9 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
     invokes: str = ""
     model: bool = False
     timeout_s: int = 10
+    terms: bool = False
+    sends: tuple[str, ...] = ()
+    takes: str = ""
 
     @property
     def knows_buckets(self) -> bool:
@@ -74,6 +80,7 @@ ROUTE_BULKHEADS: Final = (
         uploads=_GET_AND_PUT,  # a client puts with the rights of whoever signed for it
         pushes=True,
         invokes="responder",
+        terms=True,
         concurrency_percent=15,
     ),
     Bulkhead(
@@ -125,7 +132,41 @@ RESPONDER: Final = Bulkhead(
 )
 """Answers questions by asking a model; where no model is set there is none."""
 
-ALL: Final = (*ROUTE_BULKHEADS, AUTHORIZER, SWEEPER, RESPONDER)
+ANNOUNCER: Final = Bulkhead(
+    name="announcer",
+    table=("dynamodb:BatchGetItem",),
+    sends=("erase", "tell"),
+    hot=False,
+    timeout_s=30,
+    concurrency_percent=0,
+)
+"""The one consumer of the table's stream in a region. It knows the table and queues, and nothing that holds content."""
+
+ERASER: Final = Bulkhead(
+    name="eraser",
+    # What it deletes in bulk are items whose tombstone it has read; no other bulkhead deletes anything for good.
+    table=("dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem"),
+    sweeps=True,
+    takes="erase",
+    sends=("erase",),
+    hot=False,
+    timeout_s=120,
+    concurrency_percent=0,
+)
+"""Clears a region's bucket of what was deleted, and in the home region the table."""
+
+HERALD: Final = Bulkhead(
+    name="herald",
+    table=("dynamodb:Query", "dynamodb:UpdateItem"),
+    takes="tell",
+    sends=("tell",),
+    pushes=True,
+    timeout_s=15,
+    concurrency_percent=0,
+)
+"""Clears a region's hot tier of what was deleted, and tells whoever watches."""
+
+ALL: Final = (*ROUTE_BULKHEADS, AUTHORIZER, SWEEPER, RESPONDER, ANNOUNCER, ERASER, HERALD)
 
 
 def deployed(*, has_model: bool) -> tuple[Bulkhead, ...]:

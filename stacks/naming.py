@@ -98,6 +98,26 @@ def failed_answers(stage: str) -> str:
     return f"{_PRODUCT}-{stage}-failed-answers"
 
 
+def job_queue(stage: str, kind: str) -> str:
+    """A region's queue of jobs of a kind."""
+    return f"{_PRODUCT}-{stage}-{kind}"
+
+
+def failed_jobs(queue: str) -> str:
+    """The queue of those jobs of a queue that failed again and again."""
+    return f"{queue}-failed"
+
+
+def failed_changes(stage: str) -> str:
+    """The queue that is told of changes in the table which the announcer never took."""
+    return f"{_PRODUCT}-{stage}-failed-changes"
+
+
+def queue_arn(stack: cdk.Stack, name: str) -> str:
+    """The ARN of a queue in the stack's own region."""
+    return stack.format_arn(service="sqs", resource=name)
+
+
 def model_arns(stack: cdk.Stack, model: str) -> list[str]:
     """The ARNs of a Bedrock model in every region: by its own id, and by a profile's, a region group and that id."""
     ids = (model, model.partition(".")[2])

@@ -18,6 +18,8 @@ GATEWAY_REQUESTS_PER_S: Final = 10_000
 """The account's quota in a region, @connections included (API Gateway quotas, read 2026-11-29)."""
 GATEWAY_ALARM_PERCENT: Final = 60
 HOT_ALARM_PERCENT: Final = 75
+ANNOUNCER_BEHIND_MS: Final = 10 * 60_000
+"""The table's stream forgets after a day: somebody has to look long before."""
 
 _Row = list[cloudwatch.IWidget]
 
@@ -37,6 +39,7 @@ class ObservabilityStack(cdk.Stack):
             self._gateway({"ApiId": api_id, "Stage": settings.stage}, capabilities.of(settings.target)),
             self._functions(settings),
         ]
+        rows.append(self._jobs(settings.stage))
         if settings.model is not None:
             rows.append(self._answers(settings.stage))
         if cache is not None:
@@ -87,6 +90,29 @@ class ObservabilityStack(cdk.Stack):
             _graph("Functions: invocations", *metrics("Invocations").values()),
             _graph("Functions: errors and throttles", *errors.values(), *throttles.values()),
             _graph("Functions: duration, p99", *metrics("Duration", "p99").values()),
+        ]
+
+    def _jobs(self, stage: str) -> _Row:
+        """Erasures: how far behind the table's stream they begin, and jobs that failed again and again."""
+        behind = _metric(
+            "AWS/Lambda", "IteratorAge", "Maximum", {"FunctionName": naming.function(stage, bulkheads.ANNOUNCER.name)}
+        )
+        self._alarm("announcer-behind", behind, ANNOUNCER_BEHIND_MS)
+        failed = {
+            queue: _metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", {"QueueName": queue})
+            for queue in (
+                naming.failed_changes(stage),
+                *(
+                    naming.failed_jobs(naming.job_queue(stage, bulkhead.takes))
+                    for bulkhead in (bulkheads.ERASER, bulkheads.HERALD)
+                ),
+            )
+        }
+        for queue, metric in failed.items():
+            self._alarm(queue.removeprefix(f"{naming.table(stage)}-"), metric, 1)
+        return [
+            _graph("Announcer: behind the table's stream, ms", behind),
+            _graph("Jobs that failed again and again", *failed.values()),
         ]
 
     def _answers(self, stage: str) -> _Row:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
@@ -19,10 +19,18 @@ from stacks.bulkheads import Bulkhead
 from stacks.bundle import Bundle
 from stacks.constructs.bulkhead_function import BulkheadFunction, Right
 from stacks.constructs.gateway import WebSocketGateway
+from stacks.constructs.job_queue import JobQueue
+from stacks.constructs.table_stream import TableStream
 from stacks.hot_stack import HotEndpoint
 from stacks.settings import Settings
 from threadkeep import schema
 from threadkeep.config import Config, HotConfig
+
+_ATTEMPTS: Final = {"erase": 5, "tell": 20}
+"""How often a job is tried. The hot tier may be away for long, and what it still has then has to go all the same: with
+six times the herald's timeout between two attempts that is half an hour."""
+_AT_ONCE: Final = 5
+"""Erasers and heralds that work at one time: clearing up may take its time, and slows nobody down."""
 
 
 class RealtimeStack(cdk.Stack):
@@ -53,6 +61,7 @@ class RealtimeStack(cdk.Stack):
             stage=settings.stage,
             local_endpoint=settings.local_endpoint,
         )
+        self._queues = {kind: self._job_queue(kind, attempts) for kind, attempts in _ATTEMPTS.items()}
         deployed = bulkheads.deployed(has_model=settings.model is not None)
         functions = {bulkhead.name: self._function(bulkhead) for bulkhead in deployed}
         self._gateway.add_routes(
@@ -60,6 +69,7 @@ class RealtimeStack(cdk.Stack):
             authorizer=functions[bulkheads.AUTHORIZER.name],
         )
         self._sweep_with(functions[bulkheads.SWEEPER.name])
+        self._erase_with(functions)
         if bulkheads.RESPONDER.name in functions:
             self._answer_with(functions[bulkheads.RESPONDER.name])
         self._gateway.deploy(stage_name=settings.stage, manage_log_role=settings.manage_gateway_log_role)
@@ -84,6 +94,32 @@ class RealtimeStack(cdk.Stack):
             "LookForTheForgottenDaily",
             schedule=events.Schedule.rate(cdk.Duration.days(1)),
             targets=[targets.LambdaFunction(function, event=events.RuleTargetInput.from_object({"task": "backstop"}))],
+        )
+
+    def _job_queue(self, kind: str, attempts: int) -> JobQueue:
+        (consumer,) = (bulkhead for bulkhead in bulkheads.ALL if bulkhead.takes == kind)
+        return JobQueue(
+            self,
+            f"{kind.capitalize()}Queue",
+            name=naming.job_queue(self._settings.stage, kind),
+            timeout_s=consumer.timeout_s,
+            attempts=attempts,
+            tls=capabilities.of(self._settings.target).tls,
+        )
+
+    def _erase_with(self, functions: Mapping[str, lambda_.Function]) -> None:
+        """From a tombstone in the table's stream to the queues, and from these to what clears the stores."""
+        for bulkhead in (bulkheads.ERASER, bulkheads.HERALD):
+            self._queues[bulkhead.takes].feed(functions[bulkhead.name], concurrency_max=_AT_ONCE)
+        table = naming.table(self._settings.stage)
+        TableStream(
+            self,
+            "TableStream",
+            table=table,
+            table_arn=naming.table_arn(self, self._settings.stage),
+            consumer=functions[bulkheads.ANNOUNCER.name],
+            queue_name=naming.failed_changes(self._settings.stage),
+            tls=capabilities.of(self._settings.target).tls,
         )
 
     def _answer_with(self, function: lambda_.IFunction) -> None:
@@ -142,7 +178,13 @@ class RealtimeStack(cdk.Stack):
             hot=self._hot_config(bulkhead) if bulkhead.hot else None,
             model=settings.model if bulkhead.model else None,
             responder_function=self._invoked(bulkhead) or "",
+            terms=settings.terms if bulkhead.terms else None,
+            erase_queue=self._queue_url(bulkhead, "erase"),
+            tell_queue=self._queue_url(bulkhead, "tell"),
         )
+
+    def _queue_url(self, bulkhead: Bulkhead, kind: str) -> str:
+        return self._queues[kind].queue.queue_url if kind in bulkhead.sends else ""
 
     def _invoked(self, bulkhead: Bulkhead) -> str | None:
         """The function that it starts, where the deployment has it."""
@@ -175,6 +217,9 @@ class RealtimeStack(cdk.Stack):
                 resources=[self._gateway.connections_arn(stage)],
                 wildcard_reason="a connection's id is known at run time only",
             )
+        if bulkhead.sends:
+            queues = [self._queues[kind].queue.queue_arn for kind in bulkhead.sends]
+            yield Right(actions=["sqs:SendMessage"], resources=queues)
         if invoked := self._invoked(bulkhead):
             yield Right(actions=["lambda:InvokeFunction"], resources=[naming.function_arn(self, invoked)])
         yield from self._model_rights(bulkhead)

@@ -11,17 +11,24 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 from msgspec import Meta
 
-from threadkeep.config import ModelConfig
+from threadkeep.config import ModelConfig, Terms
 
 ENVIRONMENT_VARIABLE: Final = "THREADKEEP_SETTINGS"
 DEFAULT_FILE: Final = "settings.toml"
 LOCAL_ACCOUNT: Final = "000000000000"
 _PORT_MAX: Final = 65_535
+_RETENTION_DAYS_MAX: Final = 36_500
+_RETENTION_CHARS_MAX: Final = 2_048
+"""A function's whole environment takes 4 KB (Lambda quotas, recalled 2026-11-29)."""
+_SECOND_PASS_MINUTES_MIN: Final = 20
+_SECOND_PASS_MINUTES_MAX: Final = 180
+"""A queue holds a job back for 15 min, then it queues itself again; Lambda stops a chain of more than 16 (Lambda
+developer guide, "Recursive loop detection", recalled 2026-11-29)."""
 
 Stage = Annotated[
     str,
@@ -105,6 +112,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[int, Meta(ge=1, le=35)],
         Meta(description="whole days from 1 to 35 that the table can be taken back"),
     ] = 35
+    retention_days: Annotated[
+        dict[Text, Annotated[int, Meta(ge=1, le=_RETENTION_DAYS_MAX)]],
+        Meta(
+            description="a table of tenant to whole days, at most 36500, that its new conversations stay after their "
+            'last activity, "*" for every other tenant, e.g. {"*" = 365, acme = 30}; at most 2,048 letters in all; '
+            "absent, they stay"
+        ),
+    ] = {}
+    erasure_second_pass_minutes: Annotated[
+        Annotated[float, Meta(gt=0, le=_SECOND_PASS_MINUTES_MAX)],
+        Meta(
+            description="minutes from 20 to 180 (fewer on the local target only) after which an erasure takes what was "
+            "under way when it began"
+        ),
+    ] = 30
     availability_zones: Annotated[
         dict[Region, Annotated[tuple[Text, ...], Meta(min_length=2)]],
         Meta(
@@ -132,6 +154,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def home_region(self) -> str:
         """Where the global table is declared and, later, the archive runs."""
         return self.regions[0]
+
+    @property
+    def terms(self) -> Terms:
+        """How what is kept comes to its end, as functions are told."""
+        return Terms(
+            regions=self.regions,
+            pitr_days=self.pitr_days,
+            second_pass_ms=round(self.erasure_second_pass_minutes * 60_000),
+            retention_days=self.retention_days,
+        )
 
     @property
     def hot_address(self) -> tuple[str, int] | None:
@@ -198,6 +230,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "local_endpoint": local is (self.local_endpoint is None),
             "hot_endpoint": local if port is None else not 0 < port <= _PORT_MAX,
             "account": local and self.account not in (None, LOCAL_ACCOUNT),
+            "retention_days": sum(len(quote(tenant)) + 7 for tenant in self.retention_days) > _RETENTION_CHARS_MAX,
+            # An upload may be begun for 15 min after it was asked for: what lands has to be there for the second pass.
+            "erasure_second_pass_minutes": not local and self.erasure_second_pass_minutes < _SECOND_PASS_MINUTES_MIN,
             "availability_zones": not set(self.availability_zones) <= set(self.regions),
         }
         return (name for name, is_wrong in wrong.items() if is_wrong)

@@ -15,6 +15,8 @@ from msgspec import Meta
 
 from threadkeep.domain.erasure import Terms
 
+__all__ = ["Config", "ConfigError", "HotConfig", "ModelConfig", "Terms"]
+
 _PREFIX: Final = "THREADKEEP_"
 _NESTED: Final = ("hot", "model", "terms")
 

@@ -1,0 +1,1 @@
+"""The code of a custom resource, shipped as it lies."""

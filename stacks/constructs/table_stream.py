@@ -1,0 +1,111 @@
+"""The global table's stream in a stack's own region, and its one consumer there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_event_sources as event_sources
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+BATCH_MAX = 100
+"""Records of one batch: so many keys are asked for at once (DynamoDB takes 100 in a BatchGetItem)."""
+
+
+class TableStream(Construct):
+    """Gives new items to a function, as they come; which stream that is, is looked up when the stack is deployed.
+
+    A batch that fails comes again, halved, until the stream itself forgets it after a day, since what it asks for must
+    not be lost; in the end its place is kept in a queue.
+
+    Args:
+        table: the table's name, the same in every region.
+        table_arn: its ARN in this region.
+        consumer: the function; its role is given the stream.
+        queue_name: of the queue to which the places of records go that were never taken, for people to see.
+        tls: whether to insist on it there.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        table: str,
+        table_arn: str,
+        consumer: lambda_.Function,
+        queue_name: str,
+        tls: bool,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        resolver = self._resolver(table_arn)
+        latest = cdk.CustomResource(
+            self,
+            "Latest",
+            resource_type="Custom::LatestTableStream",
+            service_token=resolver.function_arn,
+            properties={"Table": table},
+        )
+        stream = latest.get_att_string("StreamArn")
+        consumer.add_to_role_policy(
+            iam.PolicyStatement(
+                actions=["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"],
+                resources=[stream],
+            )
+        )
+        # Lambda wants it for a mapping, and it knows no resource (Service authorization reference, "Amazon DynamoDB",
+        # as quoted in aws/aws-cdk#34575, read 2026-11-29).
+        consumer.add_to_role_policy(iam.PolicyStatement(actions=["dynamodb:ListStreams"], resources=["*"]))
+        lambda_.EventSourceMapping(
+            self,
+            "Mapping",
+            target=consumer,
+            event_source_arn=stream,
+            starting_position=lambda_.StartingPosition.TRIM_HORIZON,
+            batch_size=BATCH_MAX,
+            filters=[lambda_.FilterCriteria.filter({"eventName": lambda_.FilterRule.is_equal("INSERT")})],
+            report_batch_item_failures=True,
+            bisect_batch_on_error=True,
+            max_record_age=cdk.Duration.hours(24),
+            on_failure=event_sources.SqsDlq(self._failed(queue_name, tls=tls)),
+        )
+
+    def _failed(self, name: str, *, tls: bool) -> sqs.Queue:
+        queue = sqs.Queue(
+            self,
+            "Failed",
+            queue_name=name,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=tls,
+            retention_period=cdk.Duration.days(14),
+        )
+        cdk.Validations.of(queue).acknowledge(
+            cdk.Acknowledgment(
+                id="AwsSolutions::AwsSolutions-SQS3",
+                reason="nothing consumes it: it is itself where records end that could not be handed on",
+            )
+        )
+        return queue
+
+    def _resolver(self, table_arn: str) -> lambda_.Function:
+        log_group = logs.LogGroup(
+            self, "Log", retention=logs.RetentionDays.ONE_MONTH, removal_policy=cdk.RemovalPolicy.DESTROY
+        )
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        log_group.grant_write(role)
+        role.add_to_policy(iam.PolicyStatement(actions=["dynamodb:DescribeTable"], resources=[table_arn]))
+        return lambda_.Function(
+            self,
+            "Function",
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            architecture=lambda_.Architecture.ARM_64,
+            handler="index.handler",
+            code=lambda_.Code.from_asset(str(Path(__file__).parent / "latest_stream"), exclude=["__pycache__"]),
+            role=role,
+            log_group=log_group,
+            timeout=cdk.Duration.minutes(1),
+        )
