@@ -9,7 +9,7 @@ import pytest
 from valkey import Valkey
 
 from local.state import Address
-from tests.support.hot import ANN, COMPLETE, ROOT, SystemClock, Talk, client_of, hot_valkey, new_id
+from tests.support.hot import ANN, COMPLETE, ROOT, SystemClock, Talk, client_of, hot_valkey, new_id, older_id, stored
 from threadkeep.domain.bounds import DUE_SHARDS, LEAF_MS, LEASE_MS, SETTLED_STATE_MS
 from threadkeep.domain.streams import Due, Sealed, Writer
 from threadkeep.stores.hot_keys import HotKeys
@@ -72,7 +72,7 @@ def test_nothing_of_a_conversation_stays_for_ever_once_its_streams_have_settled(
     talk.hot.mark_lagging(talk.key, ["c2"])
     tag = HotKeys(talk.key).live.removesuffix(":live")
     names = [name for name in server.scan_iter(count=10_000) if name.decode().startswith(tag)]
-    assert len(names) == 6  # three states, the leaf, the viewers, those that lag
+    assert len(names) == 7  # three states, the leaf, the tail, the viewers, those that lag
     assert all(server.pttl(name) > 0 for name in names)
 
 
@@ -197,6 +197,13 @@ VERBS: dict[str, tuple[int, Callable[[Talk, int], Any]]] = {
     "claim, confirmed": (1, lambda talk, _: talk.claim(new_id(), None, fork=True, confirmed=new_id())),
     "claim, refused": (1, lambda talk, _: talk.claim(new_id(), None)),
     "fill": (1, lambda talk, _: talk.fill(new_id())),
+    "fill, an older one": (1, lambda talk, _: talk.fill(older_id())),
+    "read_tail": (1, lambda talk, _: talk.tail()),
+    "read_tail, of a leaf": (1, lambda talk, _: talk.tail(talk.stream)),
+    "read_tail, missing": (1, lambda talk, _: talk.tail(new_id(), reader="r")),
+    "load": (1, lambda talk, _: talk.hot.load(talk.key, [stored(talk.key, older_id())], owner="o", newest=new_id())),
+    "load, nothing": (1, lambda talk, _: talk.hot.load(talk.key, (), owner="o", reader="r")),
+    "bury": (2, lambda talk, _: talk.hot.bury(talk.key)),
     "release": (1, lambda talk, _: talk.hot.release(talk.key, new_id())),
     "file": (1, lambda talk, _: talk.file()),
     "refile": (1, lambda talk, _: talk.hot.refile(Due(talk.key, talk.stream, 1), 2)),
@@ -216,7 +223,8 @@ def test_a_verb_is_one_command_and_touches_only_the_keys_it_declares(server: Any
     other = Talk(talk.hot)
     call(other, other.opened())  # so that the script is known
     talk.watch("c1")
-    epoch = talk.written(b"[1]")
+    talk.said(2)
+    epoch = talk.written(b"[1]", fork=True)
     talk.other().opened(fork=True)
     with server.monitor() as monitor:
         server.echo(MARK)

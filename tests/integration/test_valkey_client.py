@@ -199,7 +199,9 @@ def test_full_memory_refuses_what_fills_it_whole_and_lets_through_what_empties_i
             assert len(talk.hot.live(talk.key)) == 2
             assert isinstance(talk.expire(), Alive)
             assert isinstance(other.stop(COMPLETE), Sealed)
-            talk.fill(new_id())
+            filled = new_id()
+            talk.fill(filled)
+            assert talk.tail(filled).messages == ()
             talk.hot.release(talk.key, new_id())
             talk.lag("c1")
             talk.hot.unsubscribe(talk.key, ["c1"])

@@ -28,7 +28,7 @@ from threadkeep.domain.streams import (
     SealVerdict,
     Writer,
 )
-from threadkeep.domain.tail import Erased
+from threadkeep.domain.tail import Erased, Tail
 from threadkeep.ports import HotStore
 from threadkeep.stores.hot_keys import HotKeys, deadline_entry, deadlines_of
 from threadkeep.stores.hot_memory import HotMemory
@@ -192,6 +192,21 @@ class Talk:
         assert verdict == Claimed(), verdict
         self.fill(message, parent=parent)
         return message
+
+    def said(self, count: int, *, parent: str | None = None, **facts: Any) -> list[StoredMessage]:
+        """So many new messages, each under the one before, filled by whoever has read the table; the oldest first."""
+        self.hot.load(self.key, (), owner="ann", newest=parent)
+        path: list[StoredMessage] = []
+        for _ in range(count):
+            path.append(stored(self.key, new_id(), parent=path[-1].message.id if path else parent, **facts))
+            self.hot.fill(self.key, path[-1])
+        return path
+
+    def tail(self, leaf: str | None = None, *, limit: int = 20, reader: str | None = None) -> Tail:
+        """The newest of the path, where nobody has deleted the conversation."""
+        tail = self.hot.read_tail(self.key, leaf=leaf, limit=limit, reader=reader)
+        assert isinstance(tail, Tail), tail
+        return tail
 
 
 def stored(key: ConversationKey, message: str, *, epoch: int = 0, **facts: Any) -> StoredMessage:

@@ -8,9 +8,9 @@
     1 byte    format
     n bytes   raw DEFLATE (RFC 1951), with a preset dictionary, of a JSON object in UTF-8
 
-Not the table's packing: everything that is not the body is inside here too, and what would be there already (the
-conversation, the id, the time in it) is not. The dictionary makes short messages small, which most are. There is no
-checksum: this is a cache, and what has to be certain of its bytes is the table.
+Not the table's packing: the facts that stand beside a body there are inside here, and what is known already (the
+conversation, the id, the time in it) is not. There is no checksum: this is a cache, and what has to be certain of its
+bytes is the table.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from threadkeep.domain import ids, times
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Message, Role, Status, StoredMessage, Tokens
 from threadkeep.domain.ops import Parts
+from threadkeep.stores.packing_dictionary import DICTIONARY
 from threadkeep.stores.warm_items import in_page
 
 _ROOT: Final = bytes(16)
@@ -36,20 +37,15 @@ _FORMAT: Final = b"\x01"
 _RAW: Final = -15
 """zlib's word for DEFLATE without a header of its own, in its largest window."""
 _LEVEL: Final = 6
-_DICTIONARY: Final = (
-    b'"usage":{"input_tokens":,"prompt_tokens":,"completion_tokens":,"output_tokens":,"total_tokens":'
-    b'"error":{"code":"","message":"","retryable":true}"status":"stopped""status":"failed""status":"interrupted"'
-    b'{"type":"blob","ref":"","bytes":,"sha256":"","media_type":"image/png","name":""}'
-    b'{"type":"thinking","text":"{"type":"reasoning","text":"'
-    b'{"type":"tool_result","call_id":"call_","content":"","is_error":false}'
-    b'{"type":"tool_call","call_id":"call_","name":"","arguments":{"'
-    b'"parts":[{"type":"json","model":"claude-gpt-"reply":"0-7-metadata":{'
-    b"I you is are can the and of to in that for it with on this be as have not would could what how please thanks. "
-    b'**\\n\\n- \\n1. ```python\\n```\\n"}]}{"role":"system",{"role":"tool",{"role":"assistant","epoch":17'
-    b'"tokens":{"count":},"parts":[{"type":"text","text":"'
+_DICTIONARY: Final = DICTIONARY + (
+    b'{"role":"system","tokens":{"count":1},"metadata":{"model":"claude-gpt-","reply":"01","error":{"code":"",'
+    b'"status":"stopped","status":"failed","status":"interrupted"{"role":"tool","tokens":{"count":1'
+    b'"model":"gpt-"usage":{"input_tokens":,"output_tokens":},"parts":[{"type":"tool_call","call_id":"call_","name":"'
+    b'{"role":"assistant","epoch":17{"role":"assistant","epoch":18,"tokens":{"count":1},"parts":[{"type":"text","text":"'
     b'{"role":"user","tokens":{"count":1,"estimated":true},"parts":[{"type":"text","text":"'
 )
-"""What short messages are made of, the likeliest last. Part of the format: another dictionary is another format."""
+"""As bodies are packed, with what short messages have besides, the likeliest last. Part of the format: what was packed
+with it is read with it, and another dictionary is another format."""
 
 
 class _Rest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
