@@ -113,4 +113,4 @@ class WarmThrottled(WarmUnavailable):
 
 
 class ArchiveDamaged(WarmUnavailable):
-    """What was archived cannot be read in any region, for now or for good: who reads all goes on without it."""
+    """No region can give a segment that may hold the message. Asked again, it is sought again: buckets are mended."""
