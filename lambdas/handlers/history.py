@@ -12,15 +12,17 @@ from threadkeep.domain.commands import (
     GetExport,
     ListConversations,
     ListMessages,
+    ReadContext,
     ResumeStream,
 )
 from threadkeep.telemetry import instrumented
-from threadkeep.usecases import blobs, conversations, deletion, exports, messages, resuming
+from threadkeep.usecases import blobs, context, conversations, deletion, exports, listing, resuming
 
 ROUTES: Final[Routes] = {
     GetConversation: conversations.get,
     ListConversations: conversations.list_own,
-    ListMessages: messages.list_path,
+    ListMessages: listing.list_messages,
+    ReadContext: context.read,
     ResumeStream: resuming.resume,
     GetErasure: deletion.get,
     GetBlob: blobs.get,

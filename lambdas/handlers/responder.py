@@ -12,6 +12,7 @@ from threadkeep.ports import AnswerRequest
 from threadkeep.responder.answers import Model
 from threadkeep.responder.respond import SILENCE_S, Answering, Settings
 from threadkeep.responder.transport import DirectTransport, InvokeTransport, Transport, producing, read_event
+from threadkeep.usecases.tiers import Tiers
 
 _SECRET_AGE_S = 300
 
@@ -44,7 +45,7 @@ handler = telemetry.instrumented(_handle)
 def _answering() -> Answering:
     config = _model_config()
     return Answering(
-        warm=container.services().warm,
+        tiers=Tiers.of(container.services()),
         model=_model(config),
         settings=Settings(
             system=config.system,

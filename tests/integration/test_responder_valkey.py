@@ -18,6 +18,7 @@ from threadkeep.responder.recorded import Recorded, read_answers
 from threadkeep.responder.respond import Answering, Settings
 from threadkeep.responder.transport import DirectTransport, ProduceCommand, producing
 from threadkeep.usecases.services import Reply, Services
+from threadkeep.usecases.tiers import Tiers
 
 __all__ = ["house"]
 
@@ -65,7 +66,9 @@ def test_an_answer_is_kept_whole_whatever_valkey_forgets(
     client = client_of(valkey_cluster, is_cluster=True)
     house.replace(hot=hot_valkey(client))
     transport = Losing(house.services, server, frozenset(lost_after))
-    answering = Answering(warm=house.warm, model=Recorded((ANSWER,), pieces_a_second=400), settings=Settings())
+    answering = Answering(
+        tiers=Tiers.of(house.services), model=Recorded((ANSWER,), pieces_a_second=400), settings=Settings()
+    )
     try:
         assert answering.respond(request, transport) == "complete"
     finally:

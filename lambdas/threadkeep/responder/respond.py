@@ -11,9 +11,8 @@ from threadkeep.domain.bounds import SILENT_MS
 from threadkeep.domain.errors import Refused, TierUnavailable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.streams import Facts
-from threadkeep.ports import AnswerRequest, WarmStore
+from threadkeep.ports import AnswerRequest
 from threadkeep.responder.answers import AnswerStream, Model
-from threadkeep.responder.context import read_context
 from threadkeep.responder.endings import INTERNAL, NO_QUESTION, TOO_LARGE, UNAVAILABLE, Ending
 from threadkeep.responder.outbox import AnswerTooLarge
 from threadkeep.responder.produce import Lost, Pace, Producer
@@ -23,6 +22,8 @@ from threadkeep.responder.relay import relay
 from threadkeep.responder.timing import SystemTiming, Timing
 from threadkeep.responder.transcript import Transcript
 from threadkeep.responder.transport import Transport
+from threadkeep.usecases.context import read_whole
+from threadkeep.usecases.tiers import Tiers
 
 SILENCE_S: Final = SILENT_MS / 1_000
 """With nothing from the model for so long the answer has failed, whether this or the sweeper says so."""
@@ -57,7 +58,7 @@ class Answering:
     """Answers requests with a model.
 
     Args:
-        warm: the table, to read the context from.
+        tiers: where the context is read from.
         model: what answers.
         settings: how.
         timing: the time.
@@ -67,13 +68,13 @@ class Answering:
     def __init__(
         self,
         *,
-        warm: WarmStore,
+        tiers: Tiers,
         model: Model,
         settings: Settings,
         timing: Timing | None = None,
         begin: Callable[[AnswerStream], Source] = Pump,
     ) -> None:
-        self._warm = warm
+        self._tiers = tiers
         self._model = model
         self._settings = settings
         self._timing = SystemTiming() if timing is None else timing
@@ -132,8 +133,8 @@ class Answering:
         )
 
     def _read_prompt(self, request: AnswerRequest) -> Prompt:
-        messages = read_context(
-            self._warm,
+        messages = read_whole(
+            self._tiers,
             ConversationKey(request.tenant, request.conversation),
             request.parent,
             messages_max=self._settings.context_messages_max,

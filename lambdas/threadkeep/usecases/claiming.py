@@ -12,6 +12,7 @@ from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.domain.tail import Erased
 from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
 from threadkeep.usecases.services import Services, check_standing
+from threadkeep.usecases.tiers import Tiers
 
 
 def claim(services: Services, key: ConversationKey, message: Message, *, fork: bool) -> StoredMessage | None:
@@ -21,16 +22,21 @@ def claim(services: Services, key: ConversationKey, message: Message, *, fork: b
         Refused: ``conflict`` with ``stale_leaf``, ``parent_open``, ``parent_missing`` or ``id_taken``; ``not_found``
             where the conversation was deleted.
     """
+    tiers = Tiers.of(services)
+    # An id that exists is judged before everything else; and one that was archived the put would not find.
+    archived = tiers.read_archived(key, message.id)
+    if archived is not None:
+        check_standing(services, key)
+        return archived
     try:
         verdict = services.hot.claim(key, message.id, parent=message.parent, fork=fork)
     except HotUnavailable:
         return _judge_by_table(services, key, message, fork=fork)
     if not isinstance(verdict, leaf.Claimed | Erased):
-        # An id that exists is judged before everything else.
         existing = services.warm.read_message(key, message.id)
         if existing is not None:
             return existing
-        newest = services.warm.newest_id(key)
+        newest = tiers.newest_id(key)
         verdict = services.hot.claim(key, message.id, parent=message.parent, fork=fork, confirmed=newest)
     if not isinstance(verdict, leaf.Claimed):
         raise _refusal(verdict)
@@ -67,7 +73,7 @@ def _judge_by_table(services: Services, key: ConversationKey, message: Message, 
     existing = services.warm.read_message(key, message.id)
     if existing is not None:
         return existing
-    newest = services.warm.newest_id(key)
+    newest = Tiers.of(services).newest_id(key)
     if message.parent != newest and not fork:
         raise stale_leaf(newest)
     if not has_parent(services, key, message.parent):

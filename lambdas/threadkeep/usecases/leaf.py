@@ -7,6 +7,7 @@ import msgspec
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict
 from threadkeep.domain.model import ConversationKey, LiveStream
 from threadkeep.usecases.services import Services
+from threadkeep.usecases.tiers import Tiers
 
 
 class Tip(msgspec.Struct, frozen=True):
@@ -33,18 +34,23 @@ class Tip(msgspec.Struct, frozen=True):
         return leaf
 
 
+def read_live(services: Services, key: ConversationKey) -> tuple[LiveStream, ...]:
+    """The live streams, as far as the hot tier can be reached."""
+    try:
+        return services.hot.live(key)
+    except HotUnavailable:
+        return ()  # what streams there settles in the table all the same
+
+
 def read_tip(services: Services, key: ConversationKey) -> Tip:
     """Read it. The live ones first: one that settles in between is then seen twice rather than not at all."""
-    try:
-        live = services.hot.live(key)
-    except HotUnavailable:
-        live = ()  # what streams there settles in the table all the same
-    return Tip(services.warm.newest_id(key), live)
+    live = read_live(services, key)
+    return Tip(Tiers.of(services).newest_id(key), live)
 
 
 def has_parent(services: Services, key: ConversationKey, parent: str | None) -> bool:
-    """Whether the table holds the parent; a root needs none."""
-    return parent is None or services.warm.has_message(key, parent)
+    """Whether the parent has settled, be it archived; a root needs none."""
+    return parent is None or Tiers.of(services).has_message(key, parent)
 
 
 def stale_leaf(present: str | None) -> Refused:

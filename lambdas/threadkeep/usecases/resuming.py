@@ -9,6 +9,7 @@ from threadkeep.domain.model import Caller, ConversationKey
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.settled_log import SettledLog
 from threadkeep.usecases.settling import finish_due
+from threadkeep.usecases.tiers import Tiers
 
 
 def resume(services: Services, caller: Caller, command: ResumeStream) -> Reply:
@@ -45,7 +46,7 @@ def _settled_page(services: Services, key: ConversationKey, command: ResumeStrea
     """A page of the settled message; None where there is none."""
     log = services.last_log.get(key, command.stream)
     if log is None:
-        stored = services.warm.read_message(key, command.stream)
+        stored = Tiers.of(services).read_message(key, command.stream)
         if stored is None:
             return None
         log = SettledLog.from_stored(stored)

@@ -7,6 +7,7 @@ from threadkeep.domain.commands import CancelStream
 from threadkeep.domain.model import Caller, ConversationKey, Message
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.settling import finish
+from threadkeep.usecases.tiers import Tiers
 
 
 def cancel(services: Services, caller: Caller, command: CancelStream) -> Reply:
@@ -24,5 +25,5 @@ def _stop(services: Services, key: ConversationKey, stream: str) -> Message | No
     verdict = services.hot.stop(key, stream, streams.STOPPED)
     if isinstance(verdict, streams.Sealed):
         return finish(services, key, stream, verdict).message
-    stored = services.warm.read_message(key, stream)
+    stored = Tiers.of(services).read_message(key, stream)
     return None if stored is None else stored.message

@@ -17,6 +17,7 @@ from threadkeep.usecases.checks import check_end, check_metadata, check_parts, m
 from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.settling import Finished, closed, finish, finish_due, settled_message, store
+from threadkeep.usecases.tiers import Tiers
 from threadkeep.usecases.viewers import tell
 
 
@@ -25,10 +26,11 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
     stream = mint_or_check(command.message, services.clock.now_ms(), parent=command.parent)
     check_metadata(command.metadata)
     key = authorize(services, caller, command.conversation)
-    stored = services.warm.read_message(key, stream)
+    tiers = Tiers.of(services)
+    stored = tiers.read_message(key, stream)
     if stored is not None:
         raise closed(stored.message)
-    newest = services.warm.newest_id(key)
+    newest = tiers.newest_id(key)
     facts = streams.Facts(
         parent=command.parent,
         role=command.role,

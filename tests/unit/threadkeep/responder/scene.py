@@ -21,6 +21,7 @@ from threadkeep.responder.pump import Source
 from threadkeep.responder.respond import Answering, Responded, Settings
 from threadkeep.responder.transport import DirectTransport, ProduceCommand, Transport, producing
 from threadkeep.usecases.services import Reply
+from threadkeep.usecases.tiers import Tiers
 
 Said = tuple[float, Event | Callable[[], None]]
 """At what second of the answer a model says what, or something else happens."""
@@ -170,7 +171,7 @@ class Scene:
         """Have it answered by a model that says this."""
         self.model.script = script
         answering = Answering(
-            warm=self.house.warm,
+            tiers=Tiers.of(self.house.services),
             model=self.model,
             settings=self.settings,
             timing=self.time,

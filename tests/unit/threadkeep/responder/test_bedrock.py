@@ -30,6 +30,7 @@ from threadkeep.responder.bedrock import Bedrock
 from threadkeep.responder.prompt import AssistantTurn, Prompt, ToolUse, UserTurn
 from threadkeep.responder.pump import Pump
 from threadkeep.responder.respond import Answering, Settings
+from threadkeep.usecases.tiers import Tiers
 
 Said = tuple[str, dict[str, Any]]
 """An event's kind and payload."""
@@ -231,7 +232,7 @@ def test_cancelled_it_ends_at_the_next_event(endpoint: Endpoint) -> None:
 
 def test_a_whole_answer_is_kept(endpoint: Endpoint, scene: Scene) -> None:
     endpoint.say(*ANSWER)
-    answering = Answering(warm=scene.house.warm, model=endpoint.model, settings=Settings())
+    answering = Answering(tiers=Tiers.of(scene.house.services), model=endpoint.model, settings=Settings())
     assert answering.respond(scene.request(), scene.transport) == "complete"
     assert [part["type"] for part in scene.parts] == ["reasoning", "text", "tool_call", "tool_call"]
     assert scene.text == "Näive 界"

@@ -31,6 +31,7 @@ from threadkeep.responder.prompt import Prompt, UserTurn
 from threadkeep.responder.pump import Pump
 from threadkeep.responder.respond import Answering, Settings
 from threadkeep.responder.timing import SystemTiming
+from threadkeep.usecases.tiers import Tiers
 
 DATA: Final = Path(__file__).parents[3] / "data"
 PROMPT: Final = Prompt("Be kind.", (UserTurn("Hi"),))
@@ -353,5 +354,7 @@ def test_cancelled_before_it_connects_it_ends_all_the_same(server: ModelServer) 
 
 def answer(server: ModelServer, scene: Scene) -> str:
     """Have the scene's question answered by the server."""
-    answering = Answering(warm=scene.house.warm, model=model_of(server), settings=Settings(), timing=SystemTiming())
+    answering = Answering(
+        tiers=Tiers.of(scene.house.services), model=model_of(server), settings=Settings(), timing=SystemTiming()
+    )
     return answering.respond(scene.request(), scene.transport)

@@ -10,6 +10,7 @@ from threadkeep.responder.prompt import AssistantTurn, Prompt, UserTurn
 from threadkeep.responder.pump import Pump
 from threadkeep.responder.recorded import Recorded, RecordedAnswer, read_answers
 from threadkeep.responder.respond import Answering, Settings
+from threadkeep.usecases.tiers import Tiers
 
 ONE = RecordedAnswer(question="one?", answer="One  is\n\nfirst, 界 of all-that-comes.", model="m", source="s")
 TWO = RecordedAnswer(question="two?", answer="Two.", model="m", source="s")
@@ -64,6 +65,8 @@ def test_it_answers_a_conversation(scene: Scene) -> None:
     answers = read_answers()
     scene.question = scene.house.message(scene.conversation, scene.question, answers[0].question)
     scene.reply = scene.house.new_id()
-    answering = Answering(warm=scene.house.warm, model=Recorded(answers, pieces_a_second=5_000), settings=Settings())
+    answering = Answering(
+        tiers=Tiers.of(scene.house.services), model=Recorded(answers, pieces_a_second=5_000), settings=Settings()
+    )
     assert answering.respond(scene.request(), scene.transport) == "complete"
     assert scene.text == answers[0].answer

@@ -1,0 +1,89 @@
+"""Contexts: the end of a path that a model is to read before it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, Raw
+
+from threadkeep.domain import frames
+from threadkeep.domain.bounds import PAGE_ITEMS_MAX
+from threadkeep.domain.commands import ReadContext
+from threadkeep.domain.errors import Refused
+from threadkeep.domain.frames import MESSAGE_BYTES_MAX
+from threadkeep.domain.model import Caller, ConversationKey, Message
+from threadkeep.usecases.listing import check_cursor, fill_a_frame, page_reply
+from threadkeep.usecases.newest import Opened, Wanted, open_newest
+from threadkeep.usecases.selecting import Bounds, select
+from threadkeep.usecases.services import Reply, Services, authorize
+from threadkeep.usecases.tiers import History, Tiers
+
+
+def read(services: Services, caller: Caller, command: ReadContext) -> Reply:
+    """The newest messages of a path within the caller's bounds and a frame, oldest first."""
+    check_cursor(command.cursor)
+    if caller.produces and command.leaf is None and command.cursor is None:
+        # The present leaf may be of another turn than the one that is to be answered.
+        raise Refused("bad_request", "With `produce`, `leaf` says which message is to be answered.")
+    opened = _open(services, caller, command)
+    bounds = Bounds(
+        messages_max=command.max_messages, tokens_max=command.max_tokens, size_max=MESSAGE_BYTES_MAX, size=_size
+    )
+    selection = select((stored.message for stored in opened.messages), bounds)
+    fitted = _fit(selection.newest_first)
+    is_truncated, following = selection.is_truncated, selection.following
+    if len(fitted) < len(selection.newest_first):
+        is_truncated, following = True, selection.newest_first[len(fitted)].id
+    history = opened.history
+    damaged = [stretch for stretch in history.damaged if following is None or stretch.first > following]
+    reply = page_reply(fitted[::-1], cursor=following, tier=history.tier, damaged=damaged)
+    return reply | {"truncated": is_truncated or bool(damaged)}
+
+
+def read_whole(
+    tiers: Tiers, key: ConversationKey, leaf: str, *, messages_max: int, tokens_max: int
+) -> tuple[Message, ...]:
+    """The end of the path to ``leaf``, oldest first, with all parts; see `select`.
+
+    A message whose parts no bucket can give comes without them.
+
+    Raises:
+        WarmUnavailable: a store cannot be read.
+    """
+    history = History(tiers, key, batch=min(messages_max, PAGE_ITEMS_MAX))
+    path = (stored.message for stored in history.path(leaf))
+    selection = select(path, Bounds(messages_max=messages_max, tokens_max=tokens_max))
+    return tuple(_whole(tiers, key, message) for message in reversed(selection.newest_first))
+
+
+def _open(services: Services, caller: Caller, command: ReadContext) -> Opened:
+    if command.cursor is None:
+        # With a bound on tokens all of the newest messages are looked through for system ones.
+        is_enough = fill_a_frame if command.max_tokens is None else _never
+        wanted = Wanted(leaf=command.leaf, limit=command.max_messages, is_enough=is_enough)
+        return open_newest(services, caller, command.conversation, wanted)
+    key = authorize(services, caller, command.conversation, fresh=True)
+    history = History(Tiers.of(services), key, batch=min(command.max_messages, PAGE_ITEMS_MAX))
+    return Opened(history.path(command.cursor), history)
+
+
+def _fit(newest_first: Sequence[Message]) -> list[Raw]:
+    """As they fit one frame; without their parts where what has to be in it is larger than that."""
+    if sum(map(_size, newest_first)) <= MESSAGE_BYTES_MAX:
+        return [frames.fit(message) for message in newest_first]
+    return frames.fit_together(newest_first)
+
+
+def _size(message: Message) -> int:
+    return len(bytes(frames.fit(message))) + 1
+
+
+def _never(_messages: object) -> bool:
+    return False
+
+
+def _whole(tiers: Tiers, key: ConversationKey, message: Message) -> Message:
+    if message.parts is not UNSET:
+        return message
+    stored = tiers.read_message(key, message.id)
+    return message if stored is None else stored.message

@@ -1,0 +1,138 @@
+"""Which messages of a path a model is to read: the newest, within bounds, and never half of a tool's use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from threadkeep.domain.model import Message
+from threadkeep.usecases.pairs import Pairs
+
+_REACH: Final = 100
+"""Messages beyond a bound that are looked through for the call of a result within it."""
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much may be selected.
+
+    Attributes:
+        messages_max: so many messages.
+        tokens_max: so many tokens in all; None: any number.
+        size_max: so much room in all, by ``size``; None: any.
+        size: the room that a message takes.
+    """
+
+    messages_max: int
+    tokens_max: int | None = None
+    size_max: int | None = None
+    size: Callable[[Message], int] = lambda _: 0
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """What was selected of a path.
+
+    Attributes:
+        newest_first: the messages.
+        following: the id of the message that comes next on the path; None where the path has ended.
+        is_truncated: the path goes on, or something of it was left out in between.
+    """
+
+    newest_first: tuple[Message, ...]
+    following: str | None
+    is_truncated: bool
+
+
+class _Window:
+    """A path as far as it was looked at, newest first."""
+
+    def __init__(self, path: Iterator[Message]) -> None:
+        self._path = path
+        self.messages: list[Message] = []
+        self.is_ended = False
+
+    def reaches(self, count: int) -> bool:
+        """Whether there are so many; looks no further."""
+        while len(self.messages) < count and not self.is_ended:
+            message = next(self._path, None)
+            if message is None:
+                self.is_ended = True
+            else:
+                self.messages.append(message)
+        return len(self.messages) >= count
+
+    def pairs(self, count: int) -> Pairs:
+        """How the newest of them belong together; where a result lacks its call, that is looked for beyond them."""
+        self.reaches(count)
+        inner = Pairs.of(self.messages[:count])
+        found, reach = inner, min(count, len(self.messages))
+        while found.open and reach < count + _REACH and self.reaches(reach + 1):
+            reach += 1
+            found = Pairs.of(self.messages[:reach])
+            if not found.open & inner.open:
+                break
+        return found
+
+
+def select(path: Iterator[Message], bounds: Bounds) -> Selection:
+    """Select of a path, newest message first; it is read as far as is needed.
+
+    The newest message is taken in any case, and where that is a tool's result, all back to the call. Of the newest
+    ``messages_max`` messages the ``system`` ones are taken in any case too, and count first, where tokens are bounded.
+    Then as many of the newest as fit. What holds a result whose call does not fit is left out, with what belongs to it.
+    """
+    window = _Window(path)
+    core = _core(window)
+    if not core:
+        return Selection(newest_first=(), following=None, is_truncated=False)
+    if bounds.tokens_max is not None:
+        window.reaches(bounds.messages_max)
+    # Without a bound on tokens whoever reads on comes to them by the cursor; the way to them is not paid for twice.
+    kept = window.messages[core : bounds.messages_max] if bounds.tokens_max is not None else []
+    systems = {message.id for message in kept if message.role == "system"}
+    end = _fill(window, bounds, core, systems)
+    pairs = window.pairs(end)
+    near = window.messages[:end]
+    far = [message for message in window.messages[end : bounds.messages_max] if message.id in systems]
+    torn = pairs.torn(frozenset(message.id for message in [*near, *far]), is_whole=window.is_ended)
+    torn -= {message.id for message in near[:core]}
+    while end > core and near[end - 1].id in torn:
+        end -= 1
+    chosen = tuple(message for message in [*near[:end], *far] if message.id not in torn)
+    following = window.messages[end].id if end < len(window.messages) else window.messages[end - 1].parent
+    return Selection(
+        newest_first=chosen, following=following, is_truncated=following is not None or len(chosen) < end + len(far)
+    )
+
+
+def _core(window: _Window) -> int:
+    """How many of the newest messages are taken in any case."""
+    if not window.reaches(1):
+        return 0
+    newest = window.messages[:1]
+    if not Pairs.of(newest).open:
+        return 1
+    window.pairs(1)
+    return next(
+        (count for count in range(1, len(window.messages) + 1) if not Pairs.of(window.messages[:count]).open), 1
+    )
+
+
+def _fill(window: _Window, bounds: Bounds, core: int, systems: set[str]) -> int:
+    """How many of the newest messages fit."""
+    counted = [*window.messages[:core], *(message for message in window.messages[core:] if message.id in systems)]
+    tokens = sum(message.tokens.count for message in counted)
+    size = sum(bounds.size(message) for message in counted)
+    end = core
+    while end < bounds.messages_max and window.reaches(end + 1):
+        message = window.messages[end]
+        if message.id not in systems:
+            tokens += message.tokens.count
+            size += bounds.size(message)
+            if bounds.tokens_max is not None and tokens > bounds.tokens_max:
+                break
+            if bounds.size_max is not None and size > bounds.size_max:
+                break
+        end += 1
+    return end

@@ -1,0 +1,254 @@
+"""Settled messages, wherever they lie: what the table holds and what the segments hold, as one history.
+
+The only place that reads them for use cases. The manifests are read before the table: a message leaves the table only
+long after the manifest of the segment that has it was put, so between them the two show each message at least once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import islice
+from typing import Final, Literal
+
+from threadkeep.domain import ids
+from threadkeep.domain.archive import Damaged, SegmentDamaged
+from threadkeep.domain.bounds import ID_AHEAD_MS_MAX, PULSE_EVERY_MS
+from threadkeep.domain.errors import ArchiveDamaged
+from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.ports import Clock, ColdStore, ManifestStore, MessagePage, WarmStore
+from threadkeep.usecases.segment_reading import Place, Segments
+from threadkeep.usecases.services import Services
+
+Tier = Literal["hot", "warm", "cold"]
+
+_FRESH_MS_MAX: Final = 24 * 60 * 60_000
+"""A younger message counts as not archived, where the archive waits at least so long. It may be set to wait longer:
+but it may have waited less long before that."""
+_MARGIN_MS: Final = ID_AHEAD_MS_MAX + 2 * PULSE_EVERY_MS
+"""How much younger a message may look than it is to the archive: its id may be ahead, its activity not written yet."""
+
+
+class Tiers:
+    """Where settled messages lie.
+
+    Args:
+        warm, manifests, cold: the stores.
+        clock: the time.
+        archive_idle_ms: how long a conversation is idle before it is archived.
+    """
+
+    def __init__(
+        self, *, warm: WarmStore, manifests: ManifestStore, cold: ColdStore, clock: Clock, archive_idle_ms: int
+    ) -> None:
+        self.warm = warm
+        self.manifests = manifests
+        self.cold = cold
+        self._clock = clock
+        self._fresh_ms = min(archive_idle_ms, _FRESH_MS_MAX) - _MARGIN_MS
+
+    @classmethod
+    def of(cls, services: Services) -> Tiers:
+        """Those of the services."""
+        return cls(
+            warm=services.warm,
+            manifests=services.manifests,
+            cold=services.cold,
+            clock=services.clock,
+            archive_idle_ms=services.archive_idle_ms,
+        )
+
+    def is_fresh(self, identifier: str) -> bool:
+        """Whether a message, or all of a conversation, of that id is too young to be in any segment."""
+        return ids.time_ms(identifier) > self._clock.now_ms() - self._fresh_ms
+
+    def read_message(self, key: ConversationKey, message: str) -> StoredMessage | None:
+        """One message with all its parts.
+
+        Raises:
+            ArchiveDamaged: it may be there, and cannot be read.
+        """
+        return self.warm.read_message(key, message) or self.read_archived(key, message)
+
+    def read_archived(self, key: ConversationKey, message: str) -> StoredMessage | None:
+        """One message with all its parts, where a segment holds it. Raises as `read_message`."""
+        is_damaged = False
+        for place in self._places_of(key, message):
+            try:
+                stored = self.cold.read_whole(key, place.manifest, place.member, message)
+            except SegmentDamaged:
+                is_damaged = True
+                continue
+            if stored is not None:
+                return stored
+        if is_damaged:
+            raise ArchiveDamaged("a segment that may hold the message cannot be read in any region")
+        return None
+
+    def has_message(self, key: ConversationKey, message: str) -> bool:
+        """Whether it is stored. Raises as `read_message`."""
+        if self.warm.has_message(key, message):
+            return True
+        places = self._places_of(key, message)
+        ends = {end for place in places for end in (place.member.first, place.member.last)}
+        return message in ends or (bool(places) and self.read_archived(key, message) is not None)
+
+    def newest_id(self, key: ConversationKey) -> str | None:
+        """Id of the newest settled message."""
+        newest = self.warm.newest_id(key)
+        # What was archived is old. Where nothing is warm, all of the conversation may be.
+        if self.is_fresh(key.conversation) or (newest is not None and self.is_fresh(newest)):
+            return newest
+        archived = (manifest.last for manifest in self.manifests.read(key))
+        return max([*archived, *([] if newest is None else [newest])], default=None)
+
+    def _places_of(self, key: ConversationKey, message: str) -> list[Place]:
+        if self.is_fresh(message) or self.is_fresh(key.conversation):
+            return []
+        return Segments(self.cold, key, self.manifests.read(key), batch=1).places_of(message)
+
+
+class History:
+    """What one request reads of a conversation's settled messages, in page form; not to be kept beyond it.
+
+    Args:
+        tiers: where they lie.
+        key: whose they are.
+        batch: how many messages a read of the table or of a segment asks for.
+
+    Attributes:
+        tier: the coldest that was read from.
+        damaged: stretches that a path was led past.
+    """
+
+    def __init__(self, tiers: Tiers, key: ConversationKey, *, batch: int) -> None:
+        self.key = key
+        self.tier: Tier = "hot"
+        self.damaged: list[Damaged] = []
+        self._tiers = tiers
+        self._batch = batch
+        self._known: dict[str, StoredMessage] = {}
+
+    def note(self, messages: Iterable[StoredMessage]) -> None:
+        """These need not be read."""
+        for stored in messages:
+            self._known.setdefault(stored.message.id, stored)
+
+    def page(self, *, before: str | None = None, after: str | None = None, limit: int) -> MessagePage:
+        """Messages of every branch with ids between the two bounds (both exclusive), newest first. Strongly consistent.
+
+        Stretches of it that no bucket can give are left out; `damaged_in` tells of them.
+        """
+        segments = self._segments
+        warm = self._tiers.warm.read_messages(self.key, before=before, after=after, limit=limit)
+        self._read_from("warm")
+        # Where the table has more than it was asked for, older messages of the segments are for the next page.
+        floor = warm.messages[-1].message.id if warm.more and warm.messages else None
+        cold = segments.downwards(before=before, after=after, floor=floor)
+        found = list(islice(_merged(iter(warm.messages), self._from_segments(cold)), limit + 1))
+        self.note(found)
+        return MessagePage(tuple(found[:limit]), more=len(found) > limit or (warm.more and bool(found)))
+
+    def newest_id(self) -> str | None:
+        """Id of the newest settled message, strongly consistent; the newest page is read with it."""
+        newest = [stored.message.id for stored in self.page(limit=self._batch).messages[:1]]
+        return max([*newest, *([self._segments.newest] if self._segments.newest else [])], default=None)
+
+    def path(self, start: str | None, *, after: str | None = None) -> Iterator[StoredMessage]:
+        """From a message to its root, newest first, as far as the bound (exclusive); read as it is asked for.
+
+        It ends where it names a message that is not here (yet). Where that message may lie in a stretch that no
+        bucket can give, it goes on with the newest message before that stretch: without branches, that is right.
+        """
+        wanted = start
+        while wanted is not None and (after is None or wanted > after):
+            stored = self.find(wanted, after=after)
+            if stored is not None:
+                yield stored
+                wanted = stored.message.parent
+                continue
+            lost = [place.member for place in self._lost_places(wanted)]
+            if not lost:
+                return
+            told = [Damaged(member.first, member.last, member.count) for member in lost]
+            self.damaged += [damaged for damaged in told if damaged not in self.damaged]
+            below = self.page(before=min(member.first for member in lost), after=after, limit=self._batch)
+            wanted = below.messages[0].message.id if below.messages else None
+
+    def known_path(self, start: str | None) -> Iterator[StoredMessage]:
+        """The path as far as it has been read already."""
+        while start is not None and start in self._known:
+            yield self._known[start]
+            start = self._known[start].message.parent
+
+    def find(self, message: str, *, after: str | None = None) -> StoredMessage | None:
+        """One message; those before it are read along, down to the bound (exclusive).
+
+        A message that is spoken of is there, or almost: so the table is read eventually consistent, for half the
+        price, and only where it then lacks the message once more strongly.
+        """
+        if message in self._known:
+            return self._known[message]
+        archived = self._segments.find(message)
+        if archived:
+            self._read_from("cold")
+            self.note(archived)
+            return self._known[message]
+        for is_consistent in (False, True):
+            page = self._tiers.warm.read_messages(
+                self.key, before=_behind(message), after=after, limit=self._batch, consistent=is_consistent
+            )
+            self._read_from("warm")
+            self.note(page.messages)
+            if message in self._known:
+                return self._known[message]
+        return None
+
+    def damaged_in(self, *, before: str | None, down_to: str | None) -> list[Damaged]:
+        """Stretches that the pages so far could not give, whose ends lie between (``down_to`` included).
+
+        A page tells of those that end in it, so that of all pages one tells of each.
+        """
+        return [
+            Damaged(member.first, member.last, member.count)
+            for member in sorted((place.member for place in self._segments.lost.values()), key=lambda one: one.last)
+            if (before is None or member.last < before) and (down_to is None or member.last >= down_to)
+        ]
+
+    @cached_property
+    def _segments(self) -> Segments:
+        manifests = self._tiers.manifests.read(self.key)
+        return Segments(self._tiers.cold, self.key, manifests, batch=self._batch)
+
+    def _lost_places(self, message: str) -> list[Place]:
+        lost = self._segments.lost.values()
+        return [place for place in self._segments.places_of(message) if place in lost]
+
+    def _from_segments(self, found: Iterator[StoredMessage]) -> Iterator[StoredMessage]:
+        for stored in found:
+            self._read_from("cold")
+            yield stored
+
+    def _read_from(self, tier: Tier) -> None:
+        order: tuple[Tier, ...] = ("hot", "warm", "cold")
+        self.tier = max(self.tier, tier, key=order.index)
+
+
+def _merged(*sources: Iterator[StoredMessage]) -> Iterator[StoredMessage]:
+    """All of them, newest first, each id once; each source is newest first."""
+    heads = [(next(source, None), source) for source in sources]
+    while any(head is not None for head, _ in heads):
+        newest = max(head.message.id for head, _ in heads if head is not None)
+        yield next(head for head, _ in reversed(heads) if head is not None and head.message.id == newest)
+        heads = [(_past(head, source, newest), source) for head, source in heads]
+
+
+def _past(head: StoredMessage | None, source: Iterator[StoredMessage], message: str) -> StoredMessage | None:
+    while head is not None and head.message.id == message:
+        head = next(source, None)
+    return head
+
+
+def _behind(identifier: str) -> str:
+    """The smallest text that sorts behind an id: an exclusive bound that includes it."""
+    return identifier + "~"
