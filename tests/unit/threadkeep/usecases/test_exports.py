@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -44,6 +44,18 @@ def away(*_args: Any, **_options: Any) -> Any:
 
 def delete(house: House, conversation: str) -> None:
     house.ok(PHONE, "conversation.delete", conversation=conversation)
+
+
+def after_writing(house: House, monkeypatch: Any, act: Callable[[bytes], None]) -> None:
+    """Whenever a file has been written, something happens before anybody looks further."""
+    write = house.export_files.write
+
+    def then(tenant: str, export: str, pieces: Iterator[bytes]) -> int:
+        size = write(tenant, export, pieces)
+        act(content_of(house, export))
+        return size
+
+    monkeypatch.setattr(house.export_files, "write", then)
 
 
 # --- asking -----------------------------------------------------------------------------------------------------
@@ -160,7 +172,7 @@ def test_what_becomes_active_while_the_list_is_read_does_not_slip_by(house: Hous
         conversations.append(house.conversation())
     oldest = conversations[0]
     read = house.warm.list_conversations
-    calls = []
+    calls: list[str | None] = []
 
     def touching(*args: Any, **options: Any) -> Any:
         page = read(*args, **options)
@@ -191,17 +203,14 @@ def test_what_is_deleted_while_the_file_is_written_is_not_in_it(house: House, mo
     doomed, kept = house.conversation(), house.conversation()
     house.message(doomed, text="doomed text")
     house.message(kept, text="kept text")
-    write = house.export_files.write
     written: list[bytes] = []
 
-    def deleting(tenant: str, export: str, pieces: Iterator[bytes]) -> int:
-        size: int = write(tenant, export, pieces)
-        written.append(house.export_files.files[tenant, export])
-        if len(written) == 1:
+    def act(content: bytes) -> None:
+        if not written:
             delete(house, doomed)
-        return size
+        written.append(content)
 
-    monkeypatch.setattr(house.export_files, "write", deleting)
+    after_writing(house, monkeypatch, act)
     content = exported(house, form=form)
     assert b"doomed" in written[0]
     assert b"doomed" not in content
@@ -212,10 +221,14 @@ def test_the_counts_are_those_of_the_file_that_is_kept(house: House, monkeypatch
     doomed, kept = house.conversation(), house.conversation()
     for conversation in (doomed, kept):
         house.message(conversation)
-    write = house.export_files.write
-    monkeypatch.setattr(
-        house.export_files, "write", lambda *args: (write(*args), doomed in house.warm.gone or delete(house, doomed))[0]
-    )
+    deleted: list[str] = []
+
+    def act(_content: bytes) -> None:
+        if not deleted:
+            deleted.append(doomed)
+            delete(house, doomed)
+
+    after_writing(house, monkeypatch, act)
     export = asked(house)
     assert run_exports(house) == ["done"]
     done = shown(house, export)
@@ -225,10 +238,7 @@ def test_the_counts_are_those_of_the_file_that_is_kept(house: House, monkeypatch
 
 def test_who_deletes_without_end_is_told_that_it_failed(house: House, monkeypatch: Any) -> None:
     conversations = [house.conversation() for _ in range(EXPORT_PASSES_MAX + 1)]
-    write = house.export_files.write
-    monkeypatch.setattr(
-        house.export_files, "write", lambda *args: (write(*args), delete(house, conversations.pop()))[0]
-    )
+    after_writing(house, monkeypatch, lambda _content: delete(house, conversations.pop()))
     export = asked(house)
     assert run_exports(house) == ["failed"]
     assert (shown(house, export)["state"], shown(house, export)["error"]) == ("failed", "unsettled")
