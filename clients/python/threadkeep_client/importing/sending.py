@@ -174,4 +174,4 @@ class _Sender:
 def _without_file(part: Part) -> Part:
     if part.get("type") != "blob":
         return part
-    return cast("Part", {"type": "data", "source": "threadkeep", "kind": "blob", "value": part})
+    return cast("Part", {"type": "data", "kind": "blob", "value": part})

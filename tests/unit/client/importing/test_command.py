@@ -1,0 +1,223 @@
+"""`threadkeep import`, against a server in a thread of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from tests.support.exports import DATA, chatgpt, write
+from tests.unit.client.fake_server import FakeServer
+from tests.unit.client.fake_store import running_store
+from tests.unit.client.test_cli import line_on_stderr, nowhere, served, write_cloud
+from threadkeep_client.cli import main
+from threadkeep_client.wire import text_of
+
+__all__ = ["nowhere", "served"]
+
+KEY = "a key that nobody checks, of thirty-two bytes and more"
+
+
+def token(**claims: Any) -> str:
+    return jwt.encode({"sub": "ann", "tenant": "acme", "scope": "chat produce"} | claims, KEY)
+
+
+def run(server: FakeServer, path: Path, *arguments: str) -> int:
+    return main(["import", str(path), "--url", server.url, "--token", token(), *arguments])
+
+
+def report(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return told
+
+
+def test_what_was_imported_and_what_was_refused_and_why_is_told_as_json(
+    served: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(served, DATA / "import-missing-metadata.json", "--json") == 1
+    told = report(capsys)
+    assert told["conversations"] == {
+        "found": 3,
+        "imported": 2,
+        "already_there": 0,
+        "incomplete": 0,
+        "refused": 1,
+        "not_reached": 0,
+    }
+    assert told["messages"] == {"added": 3, "already_there": 0, "differing": 0}
+    assert told["refused"] == [
+        {
+            "file": "import-missing-metadata.json",
+            "place": 2,
+            "source": "c-broken",
+            "reason": "its `mapping` is no object, so it has no messages",
+        }
+    ]
+    assert sorted((row["source"], row["added"]) for row in told["imported"]) == [("c-after", 1), ("c-meta", 2)]
+    assert {row["conversation"] for row in told["imported"]} == set(served.service.conversations)
+    assert told["notes"] == {"times_missing": 1}
+
+
+def test_a_second_import_adds_nothing(served: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    path = DATA / "import-branches.json"
+    assert run(served, path, "--json") == 0
+    capsys.readouterr()
+    before = dict(served.service.messages)
+    assert run(served, path, "--json") == 0
+    told = report(capsys)
+    assert told["messages"] == {"added": 0, "already_there": 7, "differing": 0}
+    assert told["conversations"]["already_there"] == 1
+    assert served.service.messages == before
+    assert run(served, path, "--json", "--new-ids") == 0
+    assert report(capsys)["messages"]["added"] == 7
+
+
+def test_for_people_there_is_a_table_and_every_refusal_with_its_reason(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write(tmp_path / "a", [chatgpt("good", ["x"]), {"id": "steer \x1b[2J", "mapping": None}, 7])
+    write(tmp_path / "user.json", {"id": "u"})
+    assert run(served, tmp_path) == 1
+    out, err = capsys.readouterr()
+    assert [line.split() for line in out.splitlines()][:2] == [
+        ["conversations", "found", "2"],
+        ["conversations", "imported", "1"],
+    ]
+    assert "refused: a, conversation steer \ufffd[2J: its `mapping` is no object" in err
+    assert "refused: a, value 3: is no object, so no conversation" in err
+    assert "\x1b[2J" not in err
+
+
+def test_notes_are_told_in_words(served: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(served, DATA / "import-bad-pointers.json") == 0
+    err = capsys.readouterr().err
+    assert "1 messages whose parent is not in the export" in err
+    assert "1 rings of messages" in err
+    assert "1 messages without a known author" in err
+    assert "1 conversations that were left at a message which is not in the export" in err
+
+
+def test_progress_is_shown_on_stderr(served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "e.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(50):
+            archive.writestr(f"conversations-{number:03}.json", json.dumps([chatgpt(f"c{number}", ["x"])]))
+    assert run(served, path, "--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["conversations"]["imported"] == 50
+    assert err.count("reading e.zip/conversations-") == 50
+    lines = [line for line in err.splitlines() if line.endswith("of 50 conversations")]
+    assert len(lines) == 20
+    assert lines[-1] == "50 of 50 conversations"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "holds nothing"),
+        ("hello", "is not JSON, or cut off"),
+        ('{"name": "no chat"}', "holds neither `mapping` (ChatGPT) nor `chat_messages` (Claude)"),
+        ("[1, 2]", "is no object, so no conversation"),
+        (
+            '{"type": "message", "id": "x", "conversation": "y"}',
+            "a message that does not stand behind its conversation",
+        ),
+    ],
+)
+def test_what_is_no_chat_is_refused_with_the_reason(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str, reason: str
+) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(content)
+    assert run(served, path, "--json") == 2
+    out, err = capsys.readouterr()
+    assert "threadkeep: no conversations found: conversations.json " in err
+    assert reason in err
+    assert reason in json.loads(out)["passed_over"][0]["reason"]
+    assert served.requests == []
+
+
+def test_an_empty_folder_and_a_path_that_leads_nowhere(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert run(served, tmp_path / "empty") == 2
+    assert "empty holds no JSON" in line_on_stderr(capsys)
+    assert run(served, tmp_path / "none") == 2
+    assert "none cannot be read: No such file" in line_on_stderr(capsys)
+
+
+@pytest.mark.parametrize("given", ["opaque", token(scope="chat"), token(scope="produce"), token(tenant=None)])
+def test_a_token_that_does_not_do_is_told_before_anything_is_read(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], given: str
+) -> None:
+    path = str(DATA / "import-branches.json")
+    assert main(["import", path, "--url", served.url, "--token", given]) == 2
+    assert "the scope `chat produce`" in line_on_stderr(capsys)
+    assert served.tokens == []
+
+
+def test_where_the_service_refuses_the_scope_it_is_told_the_same_way(
+    served: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served.refuse("message.create", "unauthorized", times=4)
+    assert run(served, DATA / "import-branches.json", "--json") == 2
+    out, err = capsys.readouterr()
+    assert "the scope `chat produce`" in err
+    assert json.loads(out)["incomplete"][0]["reason"].startswith("unauthorized: ")
+
+
+def test_nobody_at_the_address_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(DATA / "import-branches.json")
+    assert main(["import", path, "--url", "ws://127.0.0.1:1/", "--token", token()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "threadkeep: nobody answers at ws://127.0.0.1:1/" in err
+
+
+def test_with_the_local_cloud_a_token_is_minted(
+    served: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_cloud(tmp_path, served.url)
+    assert main(["import", str(DATA / "import-branches.json"), "--json"]) == 0
+    assert report(capsys)["messages"]["added"] == 7
+    assert jwt.decode(served.tokens[0], options={"verify_signature": False})["scope"] == "chat produce"
+
+
+def test_what_does_not_fit_a_frame_is_uploaded(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    large = "x" * 5_000_000
+    path = write(tmp_path / "f", [chatgpt("c", [large, "small"])])
+    with running_store() as store:
+        served.service.store = store
+        assert run(served, path, "--json") == 0
+        assert run(served, path, "--json") == 0
+        assert len(store.objects) == 1
+    assert sorted(text_of(kept.message["parts"]) for kept in served.service.messages.values()) == ["small", large]
+    assert json.loads(capsys.readouterr().out.splitlines()[1])["messages"]["already_there"] == 2
+
+
+def test_ctrl_c_says_how_far_it_came(served: FakeServer, tmp_path: Path) -> None:
+    path = write(tmp_path / "f", [chatgpt("c", ["a", "b", "c"]), chatgpt("d", ["a"], created_s=1_800_000_000.0)])
+    served.fail("message.create", "lose_request", times=100, skip=1)
+    came = threading.Event()
+    served.on_request = lambda _: came.set() if len(served.sent("message.create")) >= 2 else None
+    command = [sys.executable, "-m", "threadkeep_client.cli", "import", str(path), "--json", "--concurrency", "1"]
+    command += ["--url", served.url, "--token", token()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert came.wait(20)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, err.splitlines()[-1]) == (130, "threadkeep: interrupted")
+    told = json.loads(out)
+    assert [(row["source"], row["added"], row["reason"]) for row in told["incomplete"]] == [("c", 1, "interrupted")]
+    assert told["conversations"]["not_reached"] == 1
