@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
+from tests.support.buckets import ELSEWHERE, HOME, S3Peek, moto_buckets
 from tests.support.conversations import NOW_MS
-from tests.support.moto_table import BUCKET, REGION, buckets_of, moto_clients
+from tests.support.moto_table import moto_clients
 from threadkeep.domain import ids
-from threadkeep.domain.errors import Unreadable
+from threadkeep.domain.errors import Unreadable, WarmUnavailable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.ports import BodyStore
 from threadkeep.stores.bodies_memory import BodiesMemory
 from threadkeep.stores.bodies_s3 import BodiesS3
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_s3 import S3Client
+from threadkeep.stores.buckets_s3 import Bucket
 
 
 class Bodies(msgspec.Struct, frozen=True):
-    """A store, and how something else comes to lie under a key of it."""
+    """A store in its home region, and how something else comes to lie under a key of it."""
 
     store: BodyStore
     overwrite: Callable[[str, bytes], object]
 
 
 @pytest.fixture(scope="module")
-def clients() -> Iterator[tuple[DynamoDBClient, S3Client]]:
-    with moto_clients() as made:
-        yield made
+def s3() -> Iterator[dict[str, Bucket]]:
+    with moto_clients():
+        yield moto_buckets()
 
 
 @pytest.fixture(params=["memory", "s3"])
@@ -40,10 +37,8 @@ def bodies(request: pytest.FixtureRequest) -> Bodies:
     if request.param == "memory":
         memory = BodiesMemory()
         return Bodies(memory, memory.objects.__setitem__)
-    _, bucket = request.getfixturevalue("clients")
-    return Bodies(
-        BodiesS3(buckets_of(bucket), REGION), lambda key, body: bucket.put_object(Bucket=BUCKET, Key=key, Body=body)
-    )
+    buckets: dict[str, Bucket] = request.getfixturevalue("s3")
+    return Bodies(BodiesS3(buckets, HOME), S3Peek(buckets[HOME]).put)
 
 
 def new_key(tenant: str = "acme") -> ConversationKey:
@@ -93,3 +88,38 @@ def test_a_missing_body_names_its_message(bodies: Bodies) -> None:
     pointer = bodies.store.put(new_key(), message, b"body")
     with pytest.raises(Unreadable, match=message):
         bodies.store.get(pointer.rpartition("/")[0] + "/" + "0" * 64)
+
+
+# --- bodies of another region ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_home", [None, b"", b"bodx"])
+def test_a_body_that_is_not_here_as_it_was_comes_from_the_region_that_has_it(
+    s3: dict[str, Bucket], at_home: bytes | None
+) -> None:
+    key, message = new_key(), ids.mint(NOW_MS)
+    pointer = BodiesS3(s3, ELSEWHERE).put(key, message, b"body")
+    home = S3Peek(s3[HOME])
+    assert home.listed(pointer) == []  # each region writes its own bucket
+    if at_home is not None:
+        home.put(pointer, at_home)
+    assert BodiesS3(s3, HOME).get(pointer) == b"body"
+
+
+def test_a_body_that_is_here_is_asked_of_nobody_else(s3: dict[str, Bucket]) -> None:
+    bodies = BodiesS3(s3, HOME)
+    pointer = bodies.put(new_key(), ids.mint(NOW_MS), b"body")
+    with S3Peek(s3[ELSEWHERE]).away():
+        assert bodies.get(pointer) == b"body"
+
+
+def test_a_body_is_not_called_lost_while_a_region_does_not_answer(s3: dict[str, Bucket]) -> None:
+    pointer = BodiesS3(s3, ELSEWHERE).put(new_key(), ids.mint(NOW_MS), b"body")
+    bodies = BodiesS3(s3, HOME)
+    with S3Peek(s3[ELSEWHERE]).away(), pytest.raises(WarmUnavailable):
+        bodies.get(pointer)
+    S3Peek(s3[ELSEWHERE]).delete(pointer)
+    with pytest.raises(Unreadable):
+        bodies.get(pointer)
+    with S3Peek(s3[HOME]).away(), pytest.raises(WarmUnavailable):
+        bodies.get(pointer)

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 import pytest
 
+from tests.support.buckets import ELSEWHERE, HOME, S3Peek, moto_buckets
 from tests.support.conversations import NOW_MS
 from tests.support.moto_table import BUCKET, REGION, buckets_of, moto_clients
 from threadkeep.domain import ids
@@ -160,3 +161,37 @@ def test_an_upload_is_kept_for_its_tenant_and_conversation_alone(uploads: Upload
     upload = uploads.upload(ConversationKey("a", conversation), CONTENT)
     assert not uploads.store.keep(ConversationKey("b", conversation), upload)
     assert not uploads.store.keep(new_key("a"), upload)
+
+
+# --- downloads ------------------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_is_downloaded_by_a_url_of_its_own(uploads: Uploads) -> None:
+    key = new_key("a/b")
+    upload = uploads.upload(key, CONTENT)
+    assert uploads.store.presign_get(key, upload, lives_s=60) is None  # nothing names it yet, and it may expire
+    uploads.store.keep(key, upload)
+    url = uploads.store.presign_get(key, upload, lives_s=60)
+    assert url is not None
+    assert uploads.content_of(key_in(url)) == CONTENT
+
+
+def test_there_is_no_url_for_what_is_not_kept_or_is_anothers(uploads: Uploads) -> None:
+    conversation = ids.mint(NOW_MS)
+    owned = ConversationKey("a/b", conversation)
+    upload = uploads.upload(owned, CONTENT)
+    uploads.store.keep(owned, upload)
+    others = [ConversationKey(tenant, conversation) for tenant in ("a", "b", "a%2Fb", "", "..")] + [new_key("a/b")]
+    assert [uploads.store.presign_get(key, upload, lives_s=60) for key in others] == [None] * 6
+    for other in (spoken_of(b"other"), Upload(upload.size_bytes + 1, upload.sha256)):
+        assert uploads.store.presign_get(owned, other, lives_s=60) is None
+
+
+@pytest.mark.usefixtures("clients")
+def test_what_another_region_kept_is_downloaded_from_there() -> None:
+    buckets = moto_buckets()
+    key, upload = new_key(), spoken_of(CONTENT)
+    S3Peek(buckets[ELSEWHERE]).put(object_keys.blob(key, upload.sha256), CONTENT)
+    url = UploadsS3(buckets, HOME).presign_get(key, upload, lives_s=60)
+    assert url is not None
+    assert urlsplit(url).netloc == f"threadkeep-cold-{ELSEWHERE}.s3.{ELSEWHERE}.amazonaws.com"

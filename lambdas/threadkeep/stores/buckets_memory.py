@@ -12,13 +12,14 @@ class ObjectsMemory:
         objects: content by object key.
         unavailable: while set, every call raises `WarmUnavailable`.
         ranged_reads: how often a part of an object was asked for.
+        whole_reads: how often all of one.
         puts: how often some was written.
     """
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.unavailable = False
-        self.ranged_reads = 0
+        self.ranged_reads = self.whole_reads = 0
         self.puts = 0
 
     def put_once(self, object_key: str, content: bytes) -> None:
@@ -37,6 +38,7 @@ class ObjectsMemory:
         """See `RegionObjects`."""
         self._check_available()
         self.ranged_reads += size_bytes is not None
+        self.whole_reads += size_bytes is None
         content = self.objects.get(object_key)
         return None if content is None else content[offset : None if size_bytes is None else offset + size_bytes]
 

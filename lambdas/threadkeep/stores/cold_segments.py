@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -133,9 +133,9 @@ class ColdSegments:
 
     # --- reading ----------------------------------------------------------------------------------------------
 
-    def _nearest(self) -> Iterator[RegionObjects]:
-        yield self._buckets[self._region]
-        yield from (bucket for region, bucket in self._buckets.items() if region != self._region)
+    def _nearest(self) -> list[str]:
+        """The regions, the own one first. A bucket is taken out when it is asked: its client may be built then."""
+        return sorted(self._buckets, key=lambda region: region != self._region)
 
     def _members(self, key: ConversationKey, manifest: Manifest, members: Sequence[Member]) -> list[bytes]:
         """Their bytes as they were written, from as few regions as can give them.
@@ -148,12 +148,13 @@ class ColdSegments:
         ordered = sorted(members, key=lambda member: member.offset)
         found: dict[int, bytes] = {}
         unanswered: WarmUnavailable | None = None
-        for bucket in self._nearest():
+        for region in self._nearest():
             wanted = [member for member in ordered if member.offset not in found]
             if not wanted:
                 break
             start, end = wanted[0].offset, wanted[-1].offset + wanted[-1].size_bytes
             try:
+                bucket = self._buckets[region]
                 content = bucket.read(manifest.object_key, offset=start, size_bytes=end - start) or b""
             except WarmUnavailable as unavailable:
                 unanswered = unavailable
@@ -172,9 +173,9 @@ class ColdSegments:
     def _body(self, member: Member, object_key: str) -> bytes:
         """A body as it was written. Raises as `_members`."""
         unanswered: WarmUnavailable | None = None
-        for bucket in self._nearest():
+        for region in self._nearest():
             try:
-                content = bucket.read(object_key)
+                content = self._buckets[region].read(object_key)
                 return object_keys.check_body(object_key, content)
             except WarmUnavailable as unavailable:
                 unanswered = unavailable

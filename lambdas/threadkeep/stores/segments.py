@@ -4,13 +4,14 @@ A line is a message of the protocol as a page shows it, with its ``epoch`` besid
 ``parts``, and the key of its ``body`` instead. Each member is a gzip member of its own (RFC 1952, section 2.2), so the
 object as a whole is one gzip file to everybody else: DuckDB and Athena read it as it lies there.
 
-Client JSON stands byte for byte as it came in, but for line breaks between its tokens, which become spaces: a line is
-a line. (Inside a string no line break can stand; the decoder at the door has refused it.)
+Client JSON comes back byte for byte. A line break between its tokens stands as a space, since a line is a line, and
+``breaks`` says where one stood. (Inside a string none can stand: the decoder at the door has refused it.)
 """
 
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -29,7 +30,8 @@ from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.stores import object_keys
 
 _COMPRESSION: Final = 9
-_LINE_BREAKS_TO_SPACES: Final = bytes.maketrans(b"\n\r", b"  ")
+_BREAK: Final = re.compile(rb"[\n\r]")
+_BREAKS_FIELD: Final = b',"breaks":'
 _MESSAGE_FIELDS: Final = Message.__struct_fields__
 
 
@@ -39,10 +41,12 @@ class Line(Message, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         epoch: in which the message's stream ended; 0 where there was none.
         body: where its packed body lies, if a page shows it without parts.
+        breaks: places of line feeds, in bytes from the line's beginning; negative, of carriage returns.
     """
 
     epoch: int
     body: str | UnsetType = UNSET
+    breaks: tuple[int, ...] | UnsetType = UNSET
 
     @classmethod
     def of(cls, shown: StoredMessage, body: str | UnsetType = UNSET) -> Line:
@@ -55,7 +59,22 @@ class Line(Message, frozen=True, kw_only=True, omit_defaults=True):
 
     def to_bytes(self) -> bytes:
         """As it stands in the segment, with its line break."""
-        return encode(self).translate(_LINE_BREAKS_TO_SPACES) + b"\n"
+        text = encode(self)
+        breaks = [found.start() if found[0] == b"\n" else -found.start() for found in _BREAK.finditer(text)]
+        if breaks:
+            text = _BREAK.sub(b" ", text)[:-1] + _BREAKS_FIELD + encode(breaks) + b"}"
+        return text + b"\n"
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> Line:
+        """Read what `to_bytes` built, without its line break."""
+        line = _LINE.decode(text)
+        if line.breaks is UNSET:
+            return line
+        restored = bytearray(text[: text.rindex(_BREAKS_FIELD)] + b"}")
+        for place in line.breaks:
+            restored[abs(place)] = ord("\n" if place > 0 else "\r")
+        return _LINE.decode(bytes(restored))
 
 
 _LINE: Final = msgspec.json.Decoder(Line)
@@ -151,8 +170,8 @@ class SegmentWriter:
 
 def read_lines(member: bytes) -> Iterator[Line]:
     """The lines of a member whose bytes were checked against its digest."""
-    for text in gzip.decompress(member).splitlines():
-        yield _LINE.decode(text)
+    for text in gzip.decompress(member).split(b"\n")[:-1]:
+        yield Line.from_bytes(text)
 
 
 def _fields(message: Message) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from threadkeep.domain.errors import WarmUnavailable
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _BATCH_MAX: Final = 1_000
 """Keys of one DeleteObjects, and of one page of a listing (S3 API reference, recalled 2026-11-29)."""
+
+_BATCHES_MAX: Final = 1_000
 
 
 class SweepS3:
@@ -38,25 +40,20 @@ class SweepS3:
         return sum(self._remove(prefix) for prefix in object_keys.prefixes(key))
 
     def _remove(self, prefix: str) -> int:
+        """Delete what the listing begins with until it is empty: so there is no place in it that a deletion moves."""
         count = 0
-        for found, batch in self._pages(prefix):
-            self._delete(batch)
-            count += found
-        return count
-
-    def _pages(self, prefix: str) -> Iterator[tuple[int, list[ObjectIdentifierTypeDef]]]:
-        """Page by page, how many versions it lists, and all that is to be deleted to be rid of them."""
-        pages = self._client.get_paginator("list_object_versions").paginate(
-            Bucket=self._bucket, Prefix=prefix, PaginationConfig={"PageSize": _BATCH_MAX}
-        )
-        for page in pages:
+        for _ in range(_BATCHES_MAX):
+            page = self._client.list_object_versions(Bucket=self._bucket, Prefix=prefix, MaxKeys=_BATCH_MAX)
             versions = page.get("Versions", [])
-            batch: list[ObjectIdentifierTypeDef] = [
+            found: list[ObjectIdentifierTypeDef] = [
                 {"Key": entry["Key"], "VersionId": entry["VersionId"]}
                 for entry in (*versions, *page.get("DeleteMarkers", []))
             ]
-            if batch:
-                yield len(versions), batch
+            if not found:
+                return count
+            self._delete(found)
+            count += len(versions)
+        raise WarmUnavailable(f"ListObjectVersions: still not empty after {_BATCHES_MAX} times {_BATCH_MAX} objects")
 
     def _delete(self, batch: Sequence[ObjectIdentifierTypeDef]) -> None:
         answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": batch, "Quiet": True})

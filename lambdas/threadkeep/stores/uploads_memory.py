@@ -18,13 +18,16 @@ _SCHEME = "memory:"
 class UploadsMemory:
     """`threadkeep.ports.UploadStore` on a dictionary.
 
+    Args:
+        objects: of a bucket that others share; without it, a bucket of its own.
+
     Attributes:
         objects: what was uploaded, by object key.
         unavailable: while set, every call raises `WarmUnavailable`.
     """
 
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
+    def __init__(self, objects: dict[str, bytes] | None = None) -> None:
+        self.objects: dict[str, bytes] = {} if objects is None else objects
         self.unavailable = False
 
     def presign(self, key: ConversationKey, upload: Upload, *, media_type: str | None, lives_s: int) -> PresignedPut:  # noqa: ARG002 -- nothing ends here by itself
