@@ -21,11 +21,13 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
         name: ``handlers.<name>.handler`` is its code.
         table: DynamoDB actions on the table; empty: it does not know the table.
         owner_index: DynamoDB actions on the index by owner.
+        own_exports: DynamoDB actions on the items of exports alone.
+        due_index: DynamoDB actions on the index of what is due for the archive.
         objects: S3 actions on large bodies in the region's bucket; they are read in the other regions' too.
         segments: S3 actions on segments, in every region's bucket; whoever puts them puts bodies everywhere too.
         blobs: S3 actions on what messages keep of uploads, as on bodies.
         uploads: S3 actions on what clients uploaded, in the region's bucket.
-        exports: S3 actions on the files of exports there.
+        exports: S3 actions on the files of exports there; they are read in the other regions' too.
         sweeps: whether it deletes a conversation's objects there, whatever kind they are of.
         hot: whether it talks to Valkey.
         pushes: whether it posts to connections.
@@ -34,6 +36,7 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
         terms: whether it is told the deployment's terms: it makes conversations, or ends them.
         sends: kinds of jobs that it queues in its region.
         takes: the kind of jobs that it works off; empty: none.
+        memory_mib: what it may hold; a share of a processor comes with it.
         timeout_s: how long one invocation may take. A route function has 10 s (API Gateway itself gives up after 29).
         concurrency_percent: its share of what can be reserved of `lambda_concurrency`; a fifth is left to all else,
             0 takes from that fifth.
@@ -43,6 +46,8 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
     concurrency_percent: int
     table: tuple[str, ...] = ()
     owner_index: tuple[str, ...] = ()
+    own_exports: tuple[str, ...] = ()
+    due_index: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
     segments: tuple[str, ...] = ()
     blobs: tuple[str, ...] = ()
@@ -53,6 +58,7 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
     pushes: bool = False
     invokes: str = ""
     model: bool = False
+    memory_mib: int = 256
     timeout_s: int = 10
     terms: bool = False
     sends: tuple[str, ...] = ()
@@ -81,6 +87,7 @@ ROUTE_BULKHEADS: Final = (
         pushes=True,
         invokes="responder",
         terms=True,
+        sends=("export",),
         concurrency_percent=15,
     ),
     Bulkhead(
@@ -101,6 +108,7 @@ ROUTE_BULKHEADS: Final = (
         objects=_GET_AND_PUT,
         segments=_GET,
         blobs=_GET,  # it signs for downloads, which have the rights of whoever signed
+        exports=_GET,
         pushes=True,
         concurrency_percent=15,
     ),
@@ -166,12 +174,59 @@ HERALD: Final = Bulkhead(
 )
 """Clears a region's hot tier of what was deleted, and tells whoever watches."""
 
-ALL: Final = (*ROUTE_BULKHEADS, AUTHORIZER, SWEEPER, RESPONDER, ANNOUNCER, ERASER, HERALD)
+PLANNER: Final = Bulkhead(
+    name="planner",
+    table=("dynamodb:UpdateItem",),
+    due_index=("dynamodb:Query",),
+    sends=("archive",),
+    hot=False,
+    timeout_s=15 * 60,
+    concurrency_percent=0,
+)
+"""Queues what has fallen due for the archive; runs by schedule, in the home region alone."""
+
+ARCHIVER: Final = Bulkhead(
+    name="archiver",
+    # What it deletes in bulk are messages that a segment holds in every region.
+    table=(*_READ, *_WRITE, "dynamodb:BatchWriteItem"),
+    objects=_GET_AND_PUT,
+    segments=_GET_AND_PUT,
+    takes="archive",
+    sends=("erase",),
+    terms=True,
+    hot=False,
+    memory_mib=1024,  # a segment's messages a few times over: as they are stored, as lines, packed, and read back
+    timeout_s=5 * 60,
+    concurrency_percent=0,
+)
+"""Moves conversations that rest from the table into segments, in the home region for all of them."""
+
+ARCHIVE: Final = (PLANNER, ARCHIVER)
+"""Those that the home region alone has."""
+
+EXPORTER: Final = Bulkhead(
+    name="exporter",
+    table=(*_READ, "dynamodb:BatchGetItem"),
+    owner_index=("dynamodb:Query",),
+    own_exports=_WRITE,
+    objects=_GET,
+    segments=_GET,
+    exports=("s3:PutObject", "s3:AbortMultipartUpload"),
+    takes="export",
+    sends=("export",),
+    hot=False,
+    memory_mib=1_024,
+    timeout_s=15 * 60,  # Lambda's longest; an export that takes longer fails as too large
+    concurrency_percent=0,
+)
+"""Writes what a user wants to take away to a file. Of all else it can only read."""
+
+ALL: Final = (*ROUTE_BULKHEADS, AUTHORIZER, SWEEPER, RESPONDER, ANNOUNCER, ERASER, HERALD, *ARCHIVE, EXPORTER)
 
 
 def deployed(*, has_model: bool) -> tuple[Bulkhead, ...]:
-    """Those that a deployment has."""
-    return tuple(bulkhead for bulkhead in ALL if has_model or not bulkhead.model)
+    """Those that a deployment has in each of its regions."""
+    return tuple(bulkhead for bulkhead in ALL if bulkhead not in ARCHIVE and (has_model or not bulkhead.model))
 
 
 _UNRESERVED_MIN: Final = 100

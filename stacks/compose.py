@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks
 
 from stacks import capabilities, naming
+from stacks.archive_stack import ArchiveStack
 from stacks.bundle import Bundle
 from stacks.cold_stack import ColdStack
 from stacks.hot_stack import HotEndpoint, HotStack
@@ -16,6 +17,13 @@ from stacks.observability_stack import ObservabilityStack
 from stacks.realtime_stack import RealtimeStack
 from stacks.settings import LOCAL_ACCOUNT, Settings
 from stacks.state_stack import StateStack
+
+
+class _Region(NamedTuple):
+    """What the archive has to do with in a region."""
+
+    realtime: RealtimeStack
+    cold: ColdStack
 
 
 class Deployment(cdk.Stage):
@@ -36,10 +44,24 @@ class Deployment(cdk.Stage):
         state = StateStack(self, "State", settings=settings, **self._kept(settings.home_region))
         for stack in keys.values():
             state.add_stack_dependency(stack, "a global table names the keys of all its regions")
-        for region in settings.regions:
-            self._add_region(region, keys=keys[region], state=state, bundle=bundle)
+        regions = {
+            region: self._add_region(region, keys=keys[region], state=state, bundle=bundle)
+            for region in settings.regions
+        }
+        home = regions[settings.home_region].realtime
+        archive = ArchiveStack(
+            self,
+            "Archive",
+            settings=settings,
+            bundle=bundle,
+            erase_queue=home.erase_queue,
+            **self._replaceable(settings.home_region),
+        )
+        archive.add_stack_dependency(state, "its functions know the table by name")
+        for region in regions.values():
+            archive.add_stack_dependency(region.cold, "its archiver writes into every region's bucket")
 
-    def _add_region(self, region: str, *, keys: KeysStack, state: StateStack, bundle: Bundle) -> None:
+    def _add_region(self, region: str, *, keys: KeysStack, state: StateStack, bundle: Bundle) -> _Region:
         settings = self._settings
         cold = ColdStack(self, f"Cold-{region}", settings=settings, key=keys.key, **self._kept(region))
         hot = self._hot(region, keys=keys)
@@ -56,6 +78,7 @@ class Deployment(cdk.Stage):
             cache=hot.cache,
             **self._replaceable(region),
         )
+        return _Region(realtime=realtime, cold=cold)
 
     def _hot(self, region: str, *, keys: KeysStack) -> HotEndpoint:
         address = self._settings.hot_address

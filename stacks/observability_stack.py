@@ -17,6 +17,8 @@ _MINUTE: Final = cdk.Duration.minutes(1)
 GATEWAY_REQUESTS_PER_S: Final = 10_000
 """The account's quota in a region, @connections included (API Gateway quotas, read 2026-11-29)."""
 GATEWAY_ALARM_PERCENT: Final = 60
+ARCHIVE_BEHIND_S: Final = 12 * 60 * 60
+"""Half of the time after which the planner takes a job for lost: longer than all attempts at one take."""
 HOT_ALARM_PERCENT: Final = 75
 ANNOUNCER_BEHIND_MS: Final = 10 * 60_000
 """The table's stream forgets after a day: somebody has to look long before."""
@@ -42,6 +44,8 @@ class ObservabilityStack(cdk.Stack):
         rows.append(self._jobs(settings.stage))
         if settings.model is not None:
             rows.append(self._answers(settings.stage))
+        if self.region == settings.home_region:
+            rows.append(self._archive(settings.stage))
         if cache is not None:
             # Not `CacheClusterId`, under which serverless caches report nothing (CloudWatch's list-metrics as shown in
             # cdklabs/cdk-monitoring-constructs#750, read 2026-11-29).
@@ -79,7 +83,10 @@ class ObservabilityStack(cdk.Stack):
                 bulkhead.name: _metric(
                     "AWS/Lambda", name, statistic, {"FunctionName": naming.function(settings.stage, bulkhead.name)}
                 )
-                for bulkhead in bulkheads.deployed(has_model=settings.model is not None)
+                for bulkhead in (
+                    *bulkheads.deployed(has_model=settings.model is not None),
+                    *(bulkheads.ARCHIVE if self.region == settings.home_region else ()),
+                )
             }
 
         errors, throttles = metrics("Errors"), metrics("Throttles")
@@ -93,7 +100,7 @@ class ObservabilityStack(cdk.Stack):
         ]
 
     def _jobs(self, stage: str) -> _Row:
-        """Erasures: how far behind the table's stream they begin, and jobs that failed again and again."""
+        """How far behind the table's stream erasures begin, and jobs that failed again and again."""
         behind = _metric(
             "AWS/Lambda", "IteratorAge", "Maximum", {"FunctionName": naming.function(stage, bulkheads.ANNOUNCER.name)}
         )
@@ -104,7 +111,7 @@ class ObservabilityStack(cdk.Stack):
                 naming.failed_changes(stage),
                 *(
                     naming.failed_jobs(naming.job_queue(stage, bulkhead.takes))
-                    for bulkhead in (bulkheads.ERASER, bulkheads.HERALD)
+                    for bulkhead in (bulkheads.ERASER, bulkheads.HERALD, bulkheads.EXPORTER)
                 ),
             )
         }
@@ -113,6 +120,20 @@ class ObservabilityStack(cdk.Stack):
         return [
             _graph("Announcer: behind the table's stream, ms", behind),
             _graph("Jobs that failed again and again", *failed.values()),
+        ]
+
+    def _archive(self, stage: str) -> _Row:
+        """How long conversations wait for an archiver, and those that no archiver can move."""
+        queue = naming.job_queue(stage, bulkheads.ARCHIVER.takes)
+        waiting = _metric("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", {"QueueName": queue})
+        failed = _metric(
+            "AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", {"QueueName": naming.failed_jobs(queue)}
+        )
+        self._alarm("archive-behind", waiting, ARCHIVE_BEHIND_S)
+        self._alarm("archive-failed", failed, 1)
+        return [
+            _graph("Archive: age of the oldest job, s", waiting),
+            _graph("Archive: jobs that failed again and again", failed),
         ]
 
     def _answers(self, stage: str) -> _Row:

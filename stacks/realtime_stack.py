@@ -26,11 +26,11 @@ from stacks.settings import Settings
 from threadkeep import schema
 from threadkeep.config import Config, HotConfig
 
-_ATTEMPTS: Final = {"erase": 5, "tell": 20}
+_ATTEMPTS: Final = {"erase": 5, "tell": 20, "export": 3}
 """How often a job is tried. The hot tier may be away for long, and what it still has then has to go all the same: with
 six times the herald's timeout between two attempts that is half an hour."""
 _AT_ONCE: Final = 5
-"""Erasers and heralds that work at one time: clearing up may take its time, and slows nobody down."""
+"""Erasers, heralds and exporters that work at one time: they may take their time, and slow nobody down."""
 
 
 class RealtimeStack(cdk.Stack):
@@ -62,6 +62,7 @@ class RealtimeStack(cdk.Stack):
             local_endpoint=settings.local_endpoint,
         )
         self._queues = {kind: self._job_queue(kind, attempts) for kind, attempts in _ATTEMPTS.items()}
+        self.erase_queue = self._queues["erase"].queue
         deployed = bulkheads.deployed(has_model=settings.model is not None)
         functions = {bulkhead.name: self._function(bulkhead) for bulkhead in deployed}
         self._gateway.add_routes(
@@ -70,6 +71,7 @@ class RealtimeStack(cdk.Stack):
         )
         self._sweep_with(functions[bulkheads.SWEEPER.name])
         self._erase_with(functions)
+        self._queues[bulkheads.EXPORTER.takes].feed(functions[bulkheads.EXPORTER.name], concurrency_max=_AT_ONCE)
         if bulkheads.RESPONDER.name in functions:
             self._answer_with(functions[bulkheads.RESPONDER.name])
         self._gateway.deploy(stage_name=settings.stage, manage_log_role=settings.manage_gateway_log_role)
@@ -179,8 +181,10 @@ class RealtimeStack(cdk.Stack):
             model=settings.model if bulkhead.model else None,
             responder_function=self._invoked(bulkhead) or "",
             terms=settings.terms if bulkhead.terms else None,
+            export_queue=self._queue_url(bulkhead, "export"),
             erase_queue=self._queue_url(bulkhead, "erase"),
             tell_queue=self._queue_url(bulkhead, "tell"),
+            archive_idle_ms=settings.archive_idle_ms,
         )
 
     def _queue_url(self, bulkhead: Bulkhead, kind: str) -> str:
@@ -210,6 +214,11 @@ class RealtimeStack(cdk.Stack):
             yield Right(actions=bulkhead.table, resources=[table])
         if bulkhead.owner_index:
             yield Right(actions=bulkhead.owner_index, resources=[f"{table}/index/{schema.OWNER_INDEX}"])
+        if bulkhead.own_exports:
+            exports_alone = {"dynamodb:LeadingKeys": [f"*#{schema.EXPORTS_MARK}*"]}
+            yield Right(
+                actions=bulkhead.own_exports, resources=[table], conditions={"ForAllValues:StringLike": exports_alone}
+            )
         yield from bucket_rights(self, stage=stage, regions=self._settings.regions, bulkhead=bulkhead)
         if bulkhead.pushes:
             yield Right(

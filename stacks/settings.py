@@ -25,6 +25,9 @@ _PORT_MAX: Final = 65_535
 _RETENTION_DAYS_MAX: Final = 36_500
 _RETENTION_CHARS_MAX: Final = 2_048
 """A function's whole environment takes 4 KB (Lambda quotas, recalled 2026-11-29)."""
+_IDLE_DAYS_MAX: Final = 3_650
+_SETTLE_MINUTES_MIN: Final = 20
+_SETTLE_MINUTES_MAX: Final = 7 * 24 * 60
 _SECOND_PASS_MINUTES_MIN: Final = 20
 _SECOND_PASS_MINUTES_MAX: Final = 180
 """A queue holds a job back for 15 min, then it queues itself again; Lambda stops a chain of more than 16 (Lambda
@@ -112,6 +115,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[int, Meta(ge=1, le=35)],
         Meta(description="whole days from 1 to 35 that the table can be taken back"),
     ] = 35
+    archive_idle_days: Annotated[
+        Annotated[float, Meta(gt=0, le=_IDLE_DAYS_MAX)],
+        Meta(
+            description="days from 1 to 3650 (fractions too, and fewer on the local target only) without activity "
+            "after which a conversation moves to the archive"
+        ),
+    ] = 30
+    archive_settle_minutes: Annotated[
+        Annotated[float, Meta(gt=0, le=_SETTLE_MINUTES_MAX)],
+        Meta(
+            description="minutes from 20 to 10080 (fewer on the local target only) that what is archived stays in the "
+            "table too"
+        ),
+    ] = 60
     retention_days: Annotated[
         dict[Text, Annotated[int, Meta(ge=1, le=_RETENTION_DAYS_MAX)]],
         Meta(
@@ -152,8 +169,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def home_region(self) -> str:
-        """Where the global table is declared and, later, the archive runs."""
+        """Where the global table is declared and the archive runs."""
         return self.regions[0]
+
+    @property
+    def archive_idle_ms(self) -> int:
+        """`archive_idle_days`, as functions are told."""
+        return round(self.archive_idle_days * 24 * 60 * 60_000)
+
+    @property
+    def archive_settle_ms(self) -> int:
+        """`archive_settle_minutes`, as functions are told."""
+        return round(self.archive_settle_minutes * 60_000)
 
     @property
     def terms(self) -> Terms:
@@ -233,6 +260,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "retention_days": sum(len(quote(tenant)) + 7 for tenant in self.retention_days) > _RETENTION_CHARS_MAX,
             # An upload may be begun for 15 min after it was asked for: what lands has to be there for the second pass.
             "erasure_second_pass_minutes": not local and self.erasure_second_pass_minutes < _SECOND_PASS_MINUTES_MIN,
+            "archive_idle_days": not local and self.archive_idle_days < 1,
+            # Whoever has read the manifests goes on to the table within a quarter of an hour, as long as any function
+            # runs: what has moved since must still be there.
+            "archive_settle_minutes": not local and self.archive_settle_minutes < _SETTLE_MINUTES_MIN,
             "availability_zones": not set(self.availability_zones) <= set(self.regions),
         }
         return (name for name, is_wrong in wrong.items() if is_wrong)

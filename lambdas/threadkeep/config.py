@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from msgspec import Meta
 
+from threadkeep.domain.bounds import ARCHIVE_IDLE_MS, ARCHIVE_SETTLE_MS
 from threadkeep.domain.erasure import Terms
 
 __all__ = ["Config", "ConfigError", "HotConfig", "ModelConfig", "Terms"]
@@ -83,6 +84,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         model: which model answers; None for every function but the responder.
         terms: how what is kept comes to its end; None for a function that has no say in it.
         erase_queue, tell_queue: URLs of the region's queues to the eraser and the herald; empty likewise.
+        export_queue: URL of the region's queue to the exporter; empty likewise.
+        archive_queue: URL of the queue to the archiver; empty likewise.
+        archive_idle_ms: how long a conversation rests before it is archived.
+        archive_settle_ms: how long a manifest has to have stood before what it covers is deleted from the table.
         responder_function: name of the function that answers; empty where none does, or nobody here starts it.
         produce_function: name of the function by which the responder writes, where it stands too far from Valkey to
             write itself; empty otherwise.
@@ -102,6 +107,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     terms: Terms | None = None
     erase_queue: str = ""
     tell_queue: str = ""
+    export_queue: str = ""
+    archive_queue: str = ""
+    archive_idle_ms: int = ARCHIVE_IDLE_MS
+    archive_settle_ms: int = ARCHIVE_SETTLE_MS
     responder_function: str = ""
     produce_function: str = ""
     jwks_url: str = ""

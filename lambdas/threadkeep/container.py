@@ -79,8 +79,10 @@ def services() -> Services:
     from threadkeep.stores.bodies_s3 import BodiesS3  # noqa: PLC0415
     from threadkeep.stores.buckets_s3 import Buckets  # noqa: PLC0415
     from threadkeep.stores.cold_s3 import ColdS3  # noqa: PLC0415
+    from threadkeep.stores.due_dynamodb import DueDynamoDB  # noqa: PLC0415
     from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB  # noqa: PLC0415
     from threadkeep.stores.export_files_s3 import ExportFilesS3  # noqa: PLC0415
+    from threadkeep.stores.exports_dynamodb import ExportsDynamoDB  # noqa: PLC0415
     from threadkeep.stores.hot_valkey import HotValkey  # noqa: PLC0415
     from threadkeep.stores.manifests_dynamodb import ManifestsDynamoDB  # noqa: PLC0415
     from threadkeep.stores.push_gateway import GatewayPush  # noqa: PLC0415
@@ -126,21 +128,23 @@ def services() -> Services:
         hot=hot,
         quotas=quotas,
         own_quotas=QuotasMemory(clock),
-        warm=WarmDynamoDB(table, settings.table, bodies),
+        warm=WarmDynamoDB(table, settings.table, bodies, idle_ms=settings.archive_idle_ms),
         uploads=uploads,
         # Each owner puts its store here; till then a use says which setting is missing.
         manifests=ManifestsDynamoDB(table, settings.table),
         cold=cold,
         erasures=ErasuresDynamoDB(table, settings.table),
-        exports=_absent("THREADKEEP_TABLE"),
+        exports=ExportsDynamoDB(table, settings.table),
         export_files=export_files,
         objects=objects,
         terms=settings.terms or _absent("THREADKEEP_TERMS_REGIONS"),
         erase_queue=_queue(settings.erase_queue, region, "THREADKEEP_ERASE_QUEUE"),
         tell_queue=_queue(settings.tell_queue, region, "THREADKEEP_TELL_QUEUE"),
-        export_queue=_absent("THREADKEEP_EXPORT_QUEUE"),
-        archive_queue=_absent("THREADKEEP_ARCHIVE_QUEUE"),
-        due=_absent("THREADKEEP_TABLE"),
+        export_queue=_queue(settings.export_queue, region, "THREADKEEP_EXPORT_QUEUE"),
+        archive_queue=_queue(settings.archive_queue, region, "THREADKEEP_ARCHIVE_QUEUE"),
+        due=DueDynamoDB(table, settings.table),
+        archive_idle_ms=settings.archive_idle_ms,
+        archive_settle_ms=settings.archive_settle_ms,
         push=push,
         clock=clock,
         region=region,

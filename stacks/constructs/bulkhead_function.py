@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import aws_cdk as cdk
 import msgspec
@@ -16,15 +16,14 @@ from stacks import bulkheads, naming
 from stacks.constructs.wildcards import acknowledge_wildcard
 from threadkeep.config import Config
 
-MEMORY_MIB: Final = 256
-
 
 class Right(msgspec.Struct, frozen=True, kw_only=True):
-    """Actions on resources by ARN; where these end in a wildcard, the reason why they must."""
+    """Actions on resources by ARN; where these end in a wildcard, the reason why they must; on what condition."""
 
     actions: Sequence[str]
     resources: Sequence[str]
     wildcard_reason: str = ""
+    conditions: dict[str, dict[str, list[str]]] = {}
 
 
 class BulkheadFunction(Construct):
@@ -48,7 +47,11 @@ class BulkheadFunction(Construct):
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         log_group.grant_write(role)
         for right in rights:
-            role.add_to_policy(iam.PolicyStatement(actions=[*right.actions], resources=[*right.resources]))
+            role.add_to_policy(
+                iam.PolicyStatement(
+                    actions=[*right.actions], resources=[*right.resources], conditions=right.conditions or None
+                )
+            )
             for resource in right.resources if right.wildcard_reason else ():
                 acknowledge_wildcard(role, resource=resource, reason=right.wildcard_reason)
         reserved: dict[str, Any] = {}
@@ -64,7 +67,7 @@ class BulkheadFunction(Construct):
             handler=f"handlers.{bulkhead.name}.handler",
             role=role,
             log_group=log_group,
-            memory_size=MEMORY_MIB,
+            memory_size=bulkhead.memory_mib,
             timeout=cdk.Duration.seconds(bulkhead.timeout_s),
             tracing=lambda_.Tracing.ACTIVE,
             environment={

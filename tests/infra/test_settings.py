@@ -61,6 +61,12 @@ def test_a_missing_setting_is_named(name: str) -> None:
         ("pitr_days", 0, "from 1 to 35"),
         ("pitr_days", 36, "from 1 to 35"),
         ("pitr_days", 3.5, "whole days"),
+        ("archive_idle_days", 0, "from 1 to 3650"),
+        ("archive_idle_days", 0.5, "on the local target only"),
+        ("archive_idle_days", 3_651, "from 1 to 3650"),
+        ("archive_idle_days", "30", "from 1 to 3650"),
+        ("archive_settle_minutes", 0, "from 20 to 10080"),
+        ("archive_settle_minutes", 19.9, "on the local target only"),
         ("availability_zones", {"eu-central-1": ["eu-central-1a"]}, "two or more"),
         ("availability_zones", {"sa-east-1": ["sa-east-1a", "sa-east-1b"]}, "a table of region"),
         ("local_endpoint", "http://127.0.0.1:4566", "only there"),
@@ -72,6 +78,13 @@ def test_a_wrong_setting_is_named_with_what_it_may_be(name: str, value: object, 
     message = refusal(AWS | {name: value})
     assert message.startswith(f"setting `{name}` is {value!r}; it may be ")
     assert may_be in message
+
+
+def test_days_and_minutes_may_be_fractions_and_on_the_local_target_short_ones() -> None:
+    aws = Settings.from_values(AWS | {"archive_idle_days": 1.5, "archive_settle_minutes": 20.5})
+    assert (aws.archive_idle_ms, aws.archive_settle_ms) == (129_600_000, 1_230_000)
+    local = Settings.from_values(LOCAL | {"archive_idle_days": 0.0001, "archive_settle_minutes": 0.05})
+    assert (local.archive_idle_ms, local.archive_settle_ms) == (8_640, 3_000)
 
 
 OPENAI = {"kind": "openai", "name": "example-1", "base_url": "https://llm.example.com/v1"}
