@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from threadkeep import container, telemetry
@@ -16,8 +17,10 @@ def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """
     services = container.services()
     records = event["Records"]
+    telemetry.count("ChangesRead", len(records))
     jobs = judge(services, [read_landed(record) for record in records])
     failed = []
+    handed_on = Counter[str]()
     for record, job in zip(records, jobs, strict=True):
         if job is None:
             continue
@@ -27,7 +30,9 @@ def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
             telemetry.note_fault("A change could not be handed on; it comes again", error)
             failed = [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]}]
             break
-        telemetry.count("ErasuresAnnounced", stage=job.stage)
+        handed_on[job.stage] += 1
+    telemetry.count("ErasuresBegun", handed_on["first"])
+    telemetry.count("LandedLate", handed_on["late"])
     return {"batchItemFailures": failed}
 
 

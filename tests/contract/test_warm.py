@@ -18,6 +18,7 @@ from tests.support.conversations import (
     noise,
     noise_of_three_bytes,
     text_parts,
+    tombstone,
 )
 from tests.support.moto_table import REGION, TABLE, buckets_of, empty_table, moto_clients
 from threadkeep.domain import ids, times
@@ -27,11 +28,10 @@ from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Conversation, ConversationKey, Message, StoredMessage
 from threadkeep.domain.ops import Parts
 from threadkeep.ports import Gone, WarmStore
-from threadkeep.schema import SORT_GONE
 from threadkeep.stores.bodies_s3 import BodiesS3
+from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
 from threadkeep.stores.list_cursor import ListCursor
 from threadkeep.stores.warm_dynamodb import WarmDynamoDB
-from threadkeep.stores.warm_items import primary_key
 from threadkeep.stores.warm_memory import WarmMemory
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ def clients() -> Iterator[tuple[DynamoDBClient, S3Client]]:
 def warm(request: pytest.FixtureRequest) -> Warm:
     if request.param == "memory":
         memory = WarmMemory()
-        return Warm(memory, memory.gone.add)
+        return Warm(memory, lambda key: memory.gone.update({key: tombstone()}))
     table, bucket = request.getfixturevalue("clients")
     empty_table(table)
 
     def bury(key: ConversationKey) -> None:
-        table.put_item(TableName=TABLE, Item=primary_key(key, SORT_GONE))
+        ErasuresDynamoDB(table, TABLE).put_tombstone(key, tombstone())
 
     return Warm(WarmDynamoDB(table, TABLE, BodiesS3(buckets_of(bucket), REGION)), bury)
 
@@ -136,8 +136,8 @@ def test_a_deleted_conversation_is_gone_for_every_reader(warm: Warm) -> None:
     key = create(store)
     kept = create(store)
     warm.bury(key)
-    assert store.read_head(key) == Gone()
-    assert store.create_conversation(TENANT, conversation(id=key.conversation)) == Gone()
+    assert store.read_head(key) == Gone(tombstone())
+    assert store.create_conversation(TENANT, conversation(id=key.conversation)) == Gone(tombstone())
     assert store.update_conversation(key, title="x") is None
     assert listed(store) == [kept.conversation]
 
@@ -468,3 +468,31 @@ def test_messages_of_one_conversation_are_no_others(store: WarmStore) -> None:
     assert store.put_message(TENANT, StoredMessage(same_id)) is None
     assert store.read_message(one, sent.id) == StoredMessage(sent)
     assert store.read_message(other, sent.id) == StoredMessage(same_id)
+
+
+# --- retention ------------------------------------------------------------------------------------------------
+
+
+def test_with_a_retention_the_head_tells_the_last_activity_so_that_it_can_be_seen_to_have_expired(
+    store: WarmStore,
+) -> None:
+    day_ms = 86_400_000
+    key = ConversationKey(TENANT, conversation(retention_days=7).id)
+    new = conversation(id=key.conversation, retention_days=7)
+    assert store.create_conversation(TENANT, new) is None
+    store.touch(key, now_ms=NOW_MS + 5 * day_ms)
+    head = store.read_head(key)
+    assert isinstance(head, Conversation)
+    assert head.active_at == times.to_rfc3339(NOW_MS + 5 * day_ms)
+    assert head.expires_ms == NOW_MS + 12 * day_ms + PULSE_EVERY_MS
+    assert store.create_conversation(TENANT, new) == head
+    (listed,) = store.list_conversations(TENANT, "ada", limit=9, cursor=None).conversations
+    assert listed == head
+
+
+def test_without_one_the_head_alone_is_read(store: WarmStore) -> None:
+    key = create(store)
+    store.touch(key, now_ms=NOW_MS + 5 * 86_400_000)
+    head = store.read_head(key)
+    assert isinstance(head, Conversation)
+    assert (head.active_at, head.expires_ms) == (head.created_at, None)

@@ -10,6 +10,8 @@ from typing import Any, Final
 from msgspec import Raw
 
 from threadkeep.domain import ids, times
+from threadkeep.domain.bounds import ERASURE_SECOND_PASS_MS
+from threadkeep.domain.erasure import Tombstone
 from threadkeep.domain.json_values import JsonObject, encode, read_object
 from threadkeep.domain.model import Conversation, ConversationKey, Message
 from threadkeep.domain.ops import Parts
@@ -44,6 +46,21 @@ def message(key: ConversationKey, parts: Parts | None = None, *, now_ms: int = N
             "status": "complete",
             "parts": text_parts("hello") if parts is None else parts,
             "metadata": {},
+            **fields,
+        }
+    )
+
+
+def tombstone(owner: str = "ada", *, now_ms: int = NOW_MS, **fields: Any) -> Tombstone:
+    """That a conversation was deleted at that time."""
+    return Tombstone(
+        **{
+            "owner": owner,
+            "erased_at": times.to_rfc3339(now_ms),
+            "reason": "owner",
+            "regions": ("eu-central-1",),
+            "pitr_days": 35,
+            "second_pass_ms": now_ms + ERASURE_SECOND_PASS_MS,
             **fields,
         }
     )

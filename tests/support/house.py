@@ -96,10 +96,10 @@ class House:
         self.clock = SetClock(START_MS)
         self.hot = HotMemory(self.clock, region=REGION)
         self.warm = WarmMemory()
-        self.uploads = UploadsMemory()
         self.manifests = ManifestsMemory(self.warm)
         self.due = DueMemory(self.warm)
         self.cold = ColdMemory(REGION)
+        self.uploads = UploadsMemory(self.cold.buckets[REGION].objects)  # they lie in one bucket
         self.erasures = ErasuresMemory(self.warm)
         self.exports = ExportsMemory()
         self.export_files = ExportFilesMemory()

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 
+from tests.support.conversations import tombstone
 from tests.support.house import BULKHEADS, PHONE, START_MS, WORKER, Device, Frame, House, connect_event, message_event
 from threadkeep.domain import ids
 from threadkeep.domain.bounds import HEAD_CACHE_MS
@@ -58,7 +59,7 @@ class World:
         self.bobs = self._talk(BOB, WORKER)
         self.umbrellas = self._talk(UMBRELLA, msgspec.structs.replace(WORKER, tenant="umbrella"))
         self.deleted = self._talk(PHONE, WORKER)
-        house.warm.gone.add(house.key(self.deleted["conversation"]))
+        house.warm.gone[house.key(self.deleted["conversation"])] = tombstone("ann")
         house.clock.ms += HEAD_CACHE_MS
 
     def _talk(self, owner: Device, worker: Device) -> Frame:
@@ -90,7 +91,7 @@ class World:
             for key, talk in self.house.hot._conversations.items()
             if talk.streams or talk.leases
         ]
-        return repr((self.house.warm._heads, self.house.warm._messages, hot, self.house.push.frames))
+        return repr((self.house.warm._heads, self.house.warm.messages, hot, self.house.push.frames))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET
 
+from tests.support.conversations import tombstone
 from tests.support.house import LAPTOP, WORKER
 from tests.unit.threadkeep.responder.scene import Said, Scene, hot_is_away, nothing
 from threadkeep.domain.bounds import STREAM_BYTES_MAX
@@ -303,7 +304,7 @@ def test_a_conversation_that_has_gone_on_refuses_it_and_a_fork_takes_it(scene: S
 
 def test_a_deleted_conversation_refuses_it_in_the_middle_too(scene: Scene) -> None:
     def delete() -> None:
-        scene.house.warm.gone.add(scene.key)
+        scene.house.warm.gone[scene.key] = tombstone("ann")
         scene.lose_hot()
         scene.house.clock.ms += 60_000
 

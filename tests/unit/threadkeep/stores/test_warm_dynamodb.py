@@ -13,17 +13,18 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from tests.support.conversations import NOW_MS, conversation, message, noise, text_parts
+from tests.support.conversations import NOW_MS, conversation, message, noise, text_parts, tombstone
 from tests.support.moto_table import TABLE, empty_table, moto_clients
 from threadkeep.domain import ids, times
 from threadkeep.domain.bounds import BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS
 from threadkeep.domain.errors import Unreadable, WarmUnavailable
 from threadkeep.domain.json_values import encode, read_object
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
-from threadkeep.schema import SORT_GONE, SORT_HEAD, SORT_PULSE
+from threadkeep.schema import SORT_HEAD, SORT_PULSE
 from threadkeep.stores import table_keys
 from threadkeep.stores.aws_config import STORE
 from threadkeep.stores.bodies_memory import BodiesMemory
+from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
 from threadkeep.stores.owner_list import LIST_ROUNDS_MAX
 from threadkeep.stores.warm_dynamodb import WarmDynamoDB
 from threadkeep.stores.warm_items import CALL_IDS_BYTES_MAX, primary_key
@@ -388,7 +389,7 @@ def test_a_list_shows_nobody_a_conversation_of_another(table: Table, store: Warm
 def test_a_list_skips_only_so_many_entries_and_goes_on_from_there(table: Table, store: WarmDynamoDB) -> None:
     kept = create(store)
     for number in range(LIST_ROUNDS_MAX * 2 + 3):
-        table.client.put_item(TableName=TABLE, Item=primary_key(create(store, now_ms=NOW_MS + 1 + number), SORT_GONE))
+        ErasuresDynamoDB(table.client, TABLE).put_tombstone(create(store, now_ms=NOW_MS + 1 + number), tombstone())
     table.calls.clear()
     page = store.list_conversations(TENANT, "ada", limit=2, cursor=None)
     assert page.conversations == ()

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.conversations import tombstone
 from tests.support.house import LAPTOP, PHONE, WORKER, Device, House
 from threadkeep.domain import ids
 from threadkeep.domain.bounds import HEAD_CACHE_MS, ID_AHEAD_MS_MAX, METADATA_BYTES_MAX, PULSE_EVERY_MS, SUBSCRIPTION_MS
@@ -73,7 +74,7 @@ def test_two_tenants_may_use_one_id(house: House) -> None:
 
 def test_a_deleted_one_is_not_created_again(house: House) -> None:
     conversation = house.conversation()
-    house.warm.gone.add(house.key(conversation))
+    house.warm.gone[house.key(conversation)] = tombstone("ann")
     assert house.say(PHONE, "conversation.create", conversation=conversation)["code"] == "not_found"
 
 
@@ -186,7 +187,7 @@ def test_the_cursor_of_another_tenant_shows_nothing_of_it(house: House) -> None:
 
 def test_a_deleted_conversation_is_not_listed(house: House) -> None:
     kept, deleted = house.conversation(), house.conversation()
-    house.warm.gone.add(house.key(deleted))
+    house.warm.gone[house.key(deleted)] = tombstone("ann")
     assert listed(house, PHONE) == [kept]
 
 
@@ -263,7 +264,7 @@ def test_one_viewer_too_many_is_told_when_to_ask_again(house: House) -> None:
 def test_a_deleted_conversation_is_not_found_once_its_owner_is_no_longer_remembered(house: House) -> None:
     conversation = house.conversation()
     house.message(conversation)
-    house.warm.gone.add(house.key(conversation))
+    house.warm.gone[house.key(conversation)] = tombstone("ann")
     assert house.say(PHONE, "conversation.get", conversation=conversation)["code"] == "not_found"
     house.clock.ms += HEAD_CACHE_MS
     assert house.say(PHONE, "message.list", conversation=conversation)["code"] == "not_found"
