@@ -235,7 +235,7 @@ class Lab:
     def lose_register(self, talk: Talk) -> None:
         """Forget a conversation's leaf, as an eviction does."""
         conversation = self._memory._conversation(talk.key)
-        conversation.register, conversation.owner = Register(), None
+        conversation.register, conversation.owner, conversation.register_ends_ms = Register(), None, 0
 
     def lose(self, talk: Talk) -> None:
         """Forget a conversation, as a cache that was lost."""
