@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,13 @@ from threadkeep.stores.tail_elements import to_element
 from threadkeep.stores.valkey_client import ValkeyClient
 
 SLACK_MS: Final = 5_000
-WORDS: Final = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split()
+CHATS: Final = Path(__file__).parents[1] / "data" / "chats-demo.jsonl"
+WORDS: Final = [
+    word
+    for line in CHATS.read_text(encoding="utf-8").splitlines()
+    for message in json.loads(line)["messages"]
+    for word in message["text"].split()
+]
 FILL_UP: Final = "for i = 1, 100000 do server.call('SET', '{others}:' .. i, i, 'PX', 600000) end"
 EMPTY: Final = "for i = 1, 100000 do server.call('UNLINK', '{others}:' .. i) end"
 
