@@ -11,7 +11,8 @@ The one global table has a partition per conversation. Its sort keys:
 ``s#<first id>``   cold manifest, immutable
 =================  =====================================================================
 
-Exports have partitions of their own, ``<tenant>#!export#<id>``, of the one item ``export``.
+Exports have partitions of their own, ``<tenant>#!export#<id>``, of the one item ``export``; the places of those under
+way are the items ``place#<number>`` of ``<tenant>#!exporting#<user>``.
 
 The bucket's keys begin with what an object is, since that is all that a bucket's rules can tell objects by; the tenant
 and the conversation follow.
@@ -52,6 +53,8 @@ SORT_PULSE: Final = "pulse"
 SORT_MESSAGE: Final = "m#"
 SORT_SEGMENT: Final = "s#"
 SORT_EXPORT: Final = "export"
+EXPORTS_MARK: Final = "!export"
+"""Behind the tenant in the key of every partition that is an export's, and of no other."""
 
 ROUTES: Final[dict[str, tuple[str, ...]]] = {
     "connection": ("ping", "conversation.subscribe", "conversation.unsubscribe"),

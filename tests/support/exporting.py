@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+import pytest
+
 from handlers import exporter
 from tests.support.house import PHONE, Device, Frame, House, LambdaContext
+from threadkeep.usecases.exporting import Outcome
 
 TIME_MS: Final = 15 * 60_000
 
@@ -38,9 +41,19 @@ def record(body: str) -> dict[str, Any]:
 
 def deliver(job: Any, *, remaining_ms: int = TIME_MS) -> str:
     """Give the exporter one job; what became of it."""
-    answer = exporter.handler({"Records": [record(json.dumps(job))]}, ExporterContext(remaining_ms))
-    (outcome,) = answer["outcomes"]
-    return str(outcome)
+    outcomes: list[str] = []
+    make = exporter.make
+
+    def noting(*args: Any, **options: Any) -> Outcome:
+        outcome = make(*args, **options)
+        outcomes.append(outcome)
+        return outcome
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporter, "make", noting)
+        answer = exporter.handler({"Records": [record(json.dumps(job))]}, ExporterContext(remaining_ms))
+    assert answer == {"batchItemFailures": []}
+    return outcomes[-1]
 
 
 def run_exports(house: House, *, remaining_ms: int = TIME_MS) -> list[str]:

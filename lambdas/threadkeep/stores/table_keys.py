@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from threadkeep.domain import times
 from threadkeep.domain.bounds import ARCHIVE_SHARDS
 from threadkeep.domain.model import ConversationKey
-from threadkeep.schema import SORT_GONE, SORT_MESSAGE
+from threadkeep.schema import EXPORTS_MARK, SORT_GONE, SORT_MESSAGE
 
 _OWNER_SHARD: Final = 0
 
@@ -70,12 +70,12 @@ def owner(tenant: str, user: str) -> str:
 
 def export(tenant: str, identifier: str) -> str:
     """The partition of an export. No name holds the ``!``, and no conversation's id does."""
-    return f"{encode_name(tenant)}#!export#{identifier}"
+    return f"{encode_name(tenant)}#{EXPORTS_MARK}#{identifier}"
 
 
 def exporting(tenant: str, user: str) -> str:
     """The partition of the places that a user's exports have while they are under way."""
-    return f"{encode_name(tenant)}#!exporting#{encode_name(user)}"
+    return f"{encode_name(tenant)}#{EXPORTS_MARK}ing#{encode_name(user)}"
 
 
 def due(conversation: str, *, due_ms: int) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from threadkeep.stores.bodies_s3 import BodiesS3
 from threadkeep.stores.cold_s3 import ColdS3
 from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
 from threadkeep.stores.export_files_s3 import ExportFilesS3
+from threadkeep.stores.exports_dynamodb import ExportsDynamoDB
 from threadkeep.stores.hot_valkey import HotValkey
 from threadkeep.stores.manifests_dynamodb import ManifestsDynamoDB
 from threadkeep.stores.push_gateway import GatewayPush
@@ -133,3 +134,12 @@ def test_importing_a_handler_needs_no_environment_and_loads_no_client(module: st
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment
     )
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_who_makes_exports_has_their_queue_and_their_store_and_no_hot_tier(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "https://sqs.eu-central-1.amazonaws.com/123456789012/export"
+    configure(monkeypatch, msgspec.structs.replace(FULL, hot=None, export_queue=url))
+    services = container.services()
+    assert isinstance(services.exports, ExportsDynamoDB)
+    assert isinstance(services.export_queue, QueueSQS)
+    assert services.export_queue._url == url
