@@ -6,11 +6,12 @@ dynalite meters reads by size and writes to the table; ministack meters writes t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.support.house import PHONE, WORKER, House, house
+from tests.support.house import PHONE, WORKER, Frame, House, house
 from tests.support.metered import TEXTS, fill, meter, table_client, turns
 from tests.support.metering import Call, Meter
 from threadkeep.domain.bounds import PULSE_EVERY_MS
@@ -23,6 +24,7 @@ __all__ = ["house"]
 TOKENS: Final = 1_000
 CHARS_A_TOKEN: Final = 4.2
 """Of English prose: what the answers of a thousand tokens that others were measured with came to."""
+LIMIT: Final = {"message.list": "limit", "context.read": "max_messages"}
 READ_OPERATIONS: Final = {"BatchGetItem", "GetItem", "Query"}
 
 
@@ -138,17 +140,54 @@ def test_the_activity_is_written_once_a_minute_and_its_indexes_cost_two_units(
 # --- reading, warm --------------------------------------------------------------------------------------------
 
 
+def check_newest_20(calls: list[Call], page: Frame) -> None:
+    """One query of messages, beside two small ones: whose the conversation is, and whether some of it is cold."""
+    assert len(page["messages"]) >= 18  # of 20 such messages, as JSON, a frame holds so many
+    (read,) = [call for call in calls if call.sort_keys == ("m#",)]
+    assert read.operation == "Query"
+    assert read.items >= 20
+    assert read.units <= 1.5
+    others = [call for call in calls if call is not read]
+    assert {call.sort_keys for call in others} == {("gone",), ("s#",)}
+    assert len(others) == 2
+    assert all(call.units <= 1 for call in others)
+
+
+@pytest.mark.parametrize("action", ["message.list", "context.read"])
 def test_the_newest_20_of_500_are_one_query_of_at_most_one_and_a_half_units(
-    house: House, table: DynamoDBClient, metered: Meter
+    house: House, table: DynamoDBClient, metered: Meter, action: str
 ) -> None:
     conversation, leaf = conversation_of(house, table, 500)
-    house.lose_hot()
     with metered.counting() as calls:
-        page = house.ok(PHONE, "message.list", conversation=conversation, leaf=leaf, limit=20)
-    *before, messages = calls
-    assert messages.operation == "Query"
-    assert messages.units <= 1.5
-    assert messages.items >= 20
-    assert len(page["messages"]) >= 18  # of 20 such messages, as JSON, a frame holds so many
-    assert len(before) <= 2
-    assert all(call.units <= 1 for call in before)
+        page = house.ok(PHONE, action, conversation=conversation, leaf=leaf, **{LIMIT[action]: 20})
+    check_newest_20(calls, page)
+
+
+@pytest.mark.parametrize("action", ["message.list", "context.read"])
+def test_so_they_are_where_the_cache_knows_the_leaf_and_nothing_else(
+    house: House, table: DynamoDBClient, metered: Meter, action: str
+) -> None:
+    conversation, leaf = conversation_of(house, table, 500)
+    house.ok(PHONE, action, conversation=conversation)
+    house.hot._conversations[house.key(conversation)].tail.clear()
+    with metered.counting() as calls:
+        page = house.ok(PHONE, action, conversation=conversation, **{LIMIT[action]: 20})
+    check_newest_20(calls, page)
+    assert leaf in {message["id"] for message in page["messages"]}
+
+
+def test_the_newest_10_of_10_and_of_10_000_take_the_same_calls(
+    house: House, table: DynamoDBClient, metered: Meter
+) -> None:
+    conversations = [conversation_of(house, table, count) for count in (10, 10_000)]
+    for action, tells_leaf in product(LIMIT, (True, False)):
+        taken = []
+        for conversation, leaf in conversations:
+            house.lose_hot()
+            fields: Frame = {LIMIT[action]: 10} | ({"leaf": leaf} if tells_leaf else {})
+            with metered.counting() as calls:
+                page = house.ok(PHONE, action, conversation=conversation, **fields)
+            assert len(page["messages"]) == 10
+            taken.append([(call.operation, call.sort_keys) for call in calls])
+        assert taken[0] == taken[1]
+        assert len(taken[0]) <= (3 if tells_leaf else 4)

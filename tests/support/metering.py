@@ -1,4 +1,4 @@
-"""What a DynamoDB client asks of the table: its calls, and the units that the answers say they took."""
+"""What clients ask of the table and of a bucket: their calls, and what the answers say they took."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
 
 _METERED: Final = frozenset(
     {
@@ -55,7 +56,7 @@ class Meter:
     def __init__(self, client: DynamoDBClient) -> None:
         self.calls: list[Call] = []
         events = client.meta.events
-        events.register("provide-client-params.dynamodb.*", _ask)
+        events.register("before-parameter-build.dynamodb.*", _ask)
         events.register("before-parameter-build.dynamodb.*", _keep_request)
         events.register("after-call.dynamodb.*", self._note)
 
@@ -88,8 +89,9 @@ class Meter:
         )
 
 
-def _ask(*, params: dict[str, Any], model: Any, **_: Any) -> dict[str, Any] | None:
-    return params | {"ReturnConsumedCapacity": "INDEXES"} if model.name in _METERED else None
+def _ask(*, params: dict[str, Any], model: Any, **_: Any) -> None:
+    if model.name in _METERED:
+        params["ReturnConsumedCapacity"] = "INDEXES"
 
 
 def _keep_request(*, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
@@ -102,6 +104,51 @@ def _sort_keys(asked: dict[str, Any]) -> tuple[str, ...]:
     for of_table in asked.get("RequestItems", {}).values():
         requests = of_table["Keys"] if isinstance(of_table, dict) else [next(iter(each.values())) for each in of_table]
         keys += [each.get("Key", each.get("Item", each)) for each in requests]
-    values: dict[str, Any] = asked.get("ExpressionAttributeValues", {}) if "KeyConditionExpression" in asked else {}
-    low = values.get(":low", values.get(":gone", {})).get("S")
-    return (*(key["sk"]["S"] for key in keys if "sk" in key), *([low] if low else []))
+    if "KeyConditionExpression" in asked:
+        bounds = [value["S"] for name, value in asked["ExpressionAttributeValues"].items() if name != ":pk"]
+        return (min(bounds),)
+    return tuple(key["sk"]["S"] for key in keys if "sk" in key)
+
+
+class ObjectCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of an S3 client.
+
+    Attributes:
+        operation: as the API names it, e.g. ``GetObject``.
+        object_key: which object.
+        first_byte, size_bytes: what of it was given; of a PUT nothing.
+    """
+
+    operation: str
+    object_key: str
+    first_byte: int
+    size_bytes: int
+
+
+class ObjectMeter:
+    """The calls of one S3 client, in order."""
+
+    def __init__(self, client: S3Client) -> None:
+        self.calls: list[ObjectCall] = []
+        events = client.meta.events
+        events.register("before-parameter-build.s3.*", _keep_request)
+        events.register("after-call.s3.*", self._note)
+
+    @contextmanager
+    def counting(self) -> Iterator[list[ObjectCall]]:
+        """The calls that are made within the block."""
+        counted: list[ObjectCall] = []
+        begin = len(self.calls)
+        yield counted
+        counted += self.calls[begin:]
+
+    def _note(self, *, model: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+        asked = context["asked"]
+        self.calls.append(
+            ObjectCall(
+                operation=model.name,
+                object_key=asked.get("Key", ""),
+                first_byte=int(asked.get("Range", "bytes=0-").removeprefix("bytes=").split("-")[0]),
+                size_bytes=parsed.get("ContentLength", 0) if model.name == "GetObject" else 0,
+            )
+        )

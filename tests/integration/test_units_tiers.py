@@ -1,0 +1,215 @@
+"""What reading costs where the history is hot or cold: commands, calls, bytes, counted at the stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pytest
+from valkey import Valkey
+
+from local.state import Address
+from tests.integration.test_counts import CountingClient
+from tests.support.hot import REGION as HOT_REGION
+from tests.support.hot import hot_valkey
+from tests.support.house import PHONE, Frame, House, house
+from tests.support.metered import fill, meter, table_client, turns
+from tests.support.metering import Meter, ObjectCall, ObjectMeter
+from tests.support.moto_table import REGION, TABLE, buckets_of, moto_clients
+from threadkeep.config import HotConfig
+from threadkeep.domain.archive import Manifest
+from threadkeep.domain.json_values import encode
+from threadkeep.domain.model import StoredMessage
+from threadkeep.ports import DueEntry
+from threadkeep.stores.cold_s3 import ColdS3
+from threadkeep.stores.due_dynamodb import DueDynamoDB
+from threadkeep.stores.hot_keys import HotKeys
+from threadkeep.stores.packing import pack
+from threadkeep.stores.valkey_client import connect
+from threadkeep.usecases.archiving import archive
+from threadkeep.usecases.planning import plan
+from threadkeep.usecases.services import Owners
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+
+__all__ = ["house"]
+
+ARCHIVED: Final = 5_000
+PASSES_MAX: Final = 20
+OTHER_KEYS: Final = 100_000
+
+
+# --- cold -----------------------------------------------------------------------------------------------------
+
+
+class Cold:
+    """A conversation of 5,000 messages that has gone cold, as planner and archiver do it."""
+
+    def __init__(self, house: House, client: DynamoDBClient, bucket: S3Client) -> None:
+        self.house = house
+        self.table: Meter = meter(house, client)
+        self.bucket = ObjectMeter(bucket)
+        house.replace(cold=ColdS3(buckets_of(bucket), REGION), due=DueDynamoDB(client, TABLE))
+        self.conversation = house.conversation()
+        self.stored = turns(house, self.conversation, ARCHIVED)
+        fill(client, "acme", self.stored)
+        with self.bucket.counting() as self.archiving:
+            self._go_cold()
+        house.replace(owners=Owners())
+        house.lose_hot()
+
+    @property
+    def key(self) -> Any:
+        """Of the conversation."""
+        return self.house.key(self.conversation)
+
+    def manifests(self) -> tuple[Manifest, ...]:
+        """Of its segments."""
+        return self.house.services.manifests.read(self.key)
+
+    def held(self, call: ObjectCall) -> list[StoredMessage]:
+        """The messages of the members that a ranged read gave; a part of a member gives none, and is a fault."""
+        (manifest,) = [each for each in self.manifests() if each.object_key == call.object_key]
+        end = call.first_byte + call.size_bytes
+        inside = [each for each in manifest.members if call.first_byte <= each.offset < end]
+        assert inside[0].offset == call.first_byte
+        assert inside[-1].offset + inside[-1].size_bytes == end
+        first, last = inside[0].first, inside[-1].last
+        return [each for each in self.stored if first <= each.message.id <= last]
+
+    def _go_cold(self) -> None:
+        services = self.house.services
+        services.warm.touch(self.key, now_ms=self.house.clock.ms)
+        for _ in range(PASSES_MAX):
+            self.house.clock.ms += 40 * 24 * 60 * 60_000
+            plan(services, days_back=80)
+            jobs = [msgspec.convert(job, DueEntry) for job in self.house.archive_queue.take()]
+            if self.conversation not in {job.key.conversation for job in jobs}:
+                return
+            for job in jobs:
+                archive(services, job)
+        raise AssertionError(f"not cold after {PASSES_MAX} passes")
+
+
+@pytest.fixture(scope="module")
+def table(dynalite: str) -> Iterator[DynamoDBClient]:
+    client = table_client(dynalite)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def cold(house: House, table: DynamoDBClient) -> Iterator[Cold]:
+    with moto_clients() as (_, bucket):
+        yield Cold(house, table, bucket)
+
+
+def text_bytes(stored: list[StoredMessage]) -> int:
+    """The raw text of messages, in UTF-8."""
+    return sum(len(json.loads(encode(each.message))["parts"][0]["text"].encode()) for each in stored)
+
+
+def test_cold_a_page_anywhere_is_one_metadata_read_and_one_ranged_read_of_less_than_half_the_text(cold: Cold) -> None:
+    assert cold.house.services.warm.newest_id(cold.key) is None  # nothing is left in the table
+    puts = [call for call in cold.archiving if call.operation == "PutObject"]
+    assert 0 < len(puts) <= 0.01 * ARCHIVED
+    for place in range(19, ARCHIVED, 83):
+        leaf = cold.stored[place].message.id
+        with cold.table.counting() as asked, cold.bucket.counting() as given:
+            page = cold.house.ok(
+                PHONE, "message.list", conversation=cold.conversation, leaf=leaf, cursor=leaf, limit=15
+            )
+        shown = [each.message.id for each in cold.stored[place - 14 : place + 1]]
+        assert [message["id"] for message in page["messages"]] == shown[::-1]
+        assert page["tier"] == "cold"
+        authorized, manifests = asked  # who may read it, and where it lies
+        assert (authorized.operation, authorized.sort_keys) == ("Query", ("gone",))
+        assert (manifests.operation, manifests.sort_keys) == ("Query", ("s#",))
+        (read,) = given
+        assert read.operation == "GetObject"
+        assert read.size_bytes <= 0.45 * text_bytes(cold.held(read))
+
+
+# --- hot ------------------------------------------------------------------------------------------------------
+
+
+class Hot:
+    """A house whose hot tier is a real Valkey, and a conversation whose newest messages are there."""
+
+    def __init__(self, house: House, address: Address) -> None:
+        self.house = house
+        self.server: Any = Valkey(host=address.host, port=address.port)
+        config = HotConfig(host=address.host, port=address.port)
+        self.client = CountingClient(lambda: connect(config, region=HOT_REGION))
+        house.replace(hot=hot_valkey(self.client))
+        self.conversation = house.conversation()
+        self.stored = turns(house, self.conversation, 60)
+        for each in self.stored:
+            house.warm.put_message("acme", each)
+        self.read("context.read")  # somebody was first
+
+    def read(self, action: str) -> Frame:
+        """The newest 20, by a sandbox that has never heard of the conversation."""
+        self.house.replace(owners=Owners())
+        bound = {"message.list": "limit", "context.read": "max_messages"}[action]
+        return self.house.ok(PHONE, action, conversation=self.conversation, **{bound: 20})
+
+    def commands_within(self) -> int:
+        """Commands that the server has run so far, those in scripts included."""
+        return sum(each["calls"] for each in self.server.info("commandstats").values())
+
+
+@pytest.fixture
+def hot(house: House, valkey_cluster: Address) -> Iterator[Hot]:
+    hot = Hot(house, valkey_cluster)
+    yield hot
+    hot.client.close()
+    hot.server.close()
+
+
+@pytest.fixture
+def crowded(hot: Hot) -> Iterator[Hot]:
+    """Among 100,000 other keys."""
+    names = [f"{{acme/{number}}}:tail" for number in range(OTHER_KEYS)]
+    with hot.server.pipeline(transaction=False) as pipeline:
+        for name in names:
+            pipeline.set(name, b"x", px=600_000)
+        pipeline.execute()
+    yield hot
+    with hot.server.pipeline(transaction=False) as pipeline:
+        for name in names:
+            pipeline.unlink(name)
+        pipeline.execute()
+
+
+@pytest.mark.parametrize("action", ["message.list", "context.read"])
+def test_the_newest_20_hot_are_one_command_and_no_call_of_the_table(hot: Hot, action: str) -> None:
+    hot.house.warm.unavailable = True
+    before = hot.client.sent
+    page = hot.read(action)
+    assert hot.client.sent - before == 1
+    assert page["tier"] == "hot"
+    ids = sorted(message["id"] for message in page["messages"])
+    assert ids == [each.message.id for each in hot.stored[-len(ids) :]]
+    assert len(ids) >= 18  # of 20 such messages, as JSON, a frame holds so many
+
+
+@pytest.mark.parametrize("action", ["message.list", "context.read"])
+def test_so_they_are_among_100_000_other_keys(crowded: Hot, action: str) -> None:
+    crowded.house.warm.unavailable = True
+    before, within = crowded.client.sent, crowded.commands_within()
+    assert crowded.read(action)["tier"] == "hot"
+    assert crowded.client.sent - before == 1
+    assert crowded.commands_within() - within <= 10  # the script's own, and the one that asked
+
+
+def test_a_settled_tail_takes_little_more_than_its_messages_packed(hot: Hot) -> None:
+    name = HotKeys(hot.house.key(hot.conversation)).tail
+    kept = hot.server.llen(name)
+    packed = sum(len(pack(each.message)) for each in hot.stored[-kept:])
+    assert kept >= 20
+    assert hot.server.memory_usage(name, samples=0) <= 1.2 * packed + 200
