@@ -14,6 +14,10 @@ def test_every_case_of_live_answers_has_a_row() -> None:
     assert {int(case) for case, _, _ in ROWS} >= {*range(1, 31), *range(64, 72)}
 
 
+def test_every_case_of_imports_has_a_row() -> None:
+    assert {int(case) for case, _, _ in ROWS} >= {58, *range(77, 84)}
+
+
 def test_every_test_that_is_named_is_there() -> None:
     missing = [
         name

@@ -25,8 +25,8 @@ from threadkeep_client.importing.report import ImportReport, Row
 from threadkeep_client.importing.sending import Sent, send
 
 HELD_BYTES_MAX: Final = 16 * 1024 * 1024
-"""The conversations that are sent at once, as JSON; in memory they are some three to five times as large. One that is
-larger by itself is sent alone."""
+"""The conversations that are sent at once, as JSON; one that is larger by itself is sent alone. See
+`catalog.CONVERSATION_BYTES_MAX` for what that is in memory."""
 _OF_ONE_CONVERSATION: Final = (BadRequestError, TooLargeError, ConflictError, NotFoundError, InternalError)
 
 
