@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ REGIONS = ("eu-central-1", "us-east-1")
 
 def test_one_table_for_all_regions_and_the_rest_in_each(aws: Deployment) -> None:
     kinds = ("Keys", "Cold", "Hot", "Realtime", "Observability")
-    assert set(aws.templates) == {"State"} | {f"{kind}-{region}" for kind in kinds for region in REGIONS}
+    assert set(aws.templates) == {"State", "Archive"} | {f"{kind}-{region}" for kind in kinds for region in REGIONS}
 
 
 def test_what_keeps_data_is_protected_from_termination(aws: Deployment) -> None:
@@ -34,11 +36,28 @@ def test_a_region_waits_for_what_it_knows_by_name(aws: Deployment, region: str) 
 @pytest.mark.parametrize("region", REGIONS)
 def test_no_reference_crosses_regions(aws: Deployment, region: str) -> None:
     for name, template in aws.templates.items():
-        text = json.dumps(template)
-        assert "Fn::ImportValue" not in text
-        if name.endswith(region):
-            other = next(other for other in REGIONS if other != region)
-            assert other not in text, name
+        assert "Fn::ImportValue" not in json.dumps(template)
+        if name.endswith(region) or (name in {"State", "Archive"} and region == REGIONS[0]):
+            assert {output["Region"] for output in outputs(template) if "Region" in output} <= {region}, name
+
+
+def outputs(template: Any) -> Iterator[dict[str, Any]]:
+    """Every reference to another stack's output."""
+    if isinstance(template, list):
+        for item in template:
+            yield from outputs(item)
+    if isinstance(template, dict):
+        for name, value in template.items():
+            if name == "Fn::GetStackOutput":
+                yield value
+            else:
+                yield from outputs(value)
+
+
+def test_the_archive_knows_the_queue_of_its_own_regions_eraser(aws: Deployment) -> None:
+    assert {output["StackName"] for output in outputs(aws.templates["Archive"])} == {
+        f"Threadkeep-prod-Realtime-{REGIONS[0]}"
+    }
 
 
 def test_all_of_a_stages_names_carry_the_stage(aws: Deployment) -> None:

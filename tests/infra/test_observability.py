@@ -11,7 +11,8 @@ from tests.infra.synthesized import Deployment, resolve
 from threadkeep import schema
 
 REGIONS = ("eu-central-1", "us-east-1")
-FUNCTIONS = (*schema.ROUTES, "authorizer", "sweeper", "responder")
+FUNCTIONS = (*schema.ROUTES, "authorizer", "sweeper", "responder", "announcer", "eraser", "herald", "exporter")
+AT_HOME = ("planner", "archiver")
 
 
 @pytest.fixture(params=REGIONS)
@@ -25,9 +26,14 @@ def alarms(aws: Deployment, stack: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("metric", ["Errors", "Throttles"])
-def test_the_first_error_or_throttle_of_each_function_calls(alarms: list[dict[str, Any]], metric: str) -> None:
+def test_the_first_error_or_throttle_of_each_function_calls(
+    alarms: list[dict[str, Any]], stack: str, metric: str
+) -> None:
     found = [alarm for alarm in alarms if alarm.get("MetricName") == metric]
-    assert len({json.dumps(alarm["Dimensions"]) for alarm in found}) == len(FUNCTIONS)
+    names = (*FUNCTIONS, *AT_HOME) if stack.endswith(REGIONS[0]) else FUNCTIONS
+    assert sorted(alarm["Dimensions"][0]["Value"] for alarm in found) == sorted(
+        f"threadkeep-prod-{name}" for name in names
+    )
     assert {(alarm["Threshold"], alarm["Period"], alarm["Statistic"]) for alarm in found} == {(1, 60, "Sum")}
 
 
@@ -49,12 +55,26 @@ def test_three_quarters_of_the_caches_memory_calls(alarms: list[dict[str, Any]])
     assert alarm["Dimensions"] == [{"Name": "clusterId", "Value": "threadkeep-prod-public"}]
 
 
-def test_the_first_request_whose_answer_failed_calls(aws: Deployment, stack: str, alarms: list[dict[str, Any]]) -> None:
-    (alarm,) = [alarm for alarm in alarms if alarm.get("Namespace") == "AWS/SQS"]
-    queue = aws.only("AWS::SQS::Queue", stack.replace("Observability", "Realtime"))["Properties"]["QueueName"]
-    assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": queue}]
-    assert (alarm["MetricName"], alarm["Statistic"]) == ("ApproximateNumberOfMessagesVisible", "Maximum")
-    assert alarm["Threshold"] == 1
+def test_the_first_that_ends_in_a_queue_for_what_failed_calls(
+    aws: Deployment, stack: str, alarms: list[dict[str, Any]]
+) -> None:
+    """Answers, jobs, and changes of the table: every queue that nothing consumes."""
+    consumed = {
+        resolve(mapping["Properties"])["EventSourceArn"].strip("<>").removesuffix(".Arn")
+        for mapping in aws.resources("AWS::Lambda::EventSourceMapping").values()
+    }
+    region = stack.removeprefix("Observability-")
+    stacks = [f"Realtime-{region}", *(["Archive"] if region == REGIONS[0] else [])]
+    failed = sorted(
+        queue["Properties"]["QueueName"]
+        for name in stacks
+        for logical_id, queue in aws.resources("AWS::SQS::Queue", name).items()
+        if logical_id not in consumed
+    )
+    found = [alarm for alarm in alarms if alarm.get("MetricName") == "ApproximateNumberOfMessagesVisible"]
+    assert sorted(alarm["Dimensions"][0]["Value"] for alarm in found) == failed
+    assert "threadkeep-prod-failed-answers" in failed
+    assert {(alarm["Statistic"], alarm["Threshold"]) for alarm in found} == {("Maximum", 1)}
 
 
 def test_a_minute_without_traffic_is_no_alarm(alarms: list[dict[str, Any]]) -> None:
