@@ -292,6 +292,13 @@ def test_every_read_but_the_index_is_strongly_consistent(table: Table, store: Wa
     assert all(request["RequestItems"][TABLE]["ConsistentRead"] for request in table.named("batch_get_item"))
 
 
+def test_a_page_that_need_not_be_consistent_is_read_for_half(table: Table, store: WarmDynamoDB) -> None:
+    key = create(store)
+    table.calls.clear()
+    store.read_messages(key, limit=1, consistent=False)
+    assert [request["ConsistentRead"] for request in table.named("query")] == [False]
+
+
 def test_the_newest_id_is_read_without_its_message(table: Table, store: WarmDynamoDB) -> None:
     key = create(store)
     store.put_message(TENANT, StoredMessage(message(key)))
