@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from typing import Any, Final
@@ -22,7 +23,7 @@ BOB: Final = Device(connection="bob=", user="bob")
 UMBRELLA: Final = Device(connection="umbrella=", tenant="umbrella")
 """Another tenant's, with a user of the same name."""
 
-NAMES: Final = ("conversation", "stream", "leaf")
+NAMES: Final = ("conversation", "stream", "leaf", "erasure", "export")
 """Fields that name something which must be there. (`parent` is judged by the turns, `message` and `reply` are new.)"""
 
 
@@ -58,6 +59,8 @@ class World:
         self.own = self._talk(PHONE, WORKER)
         self.bobs = self._talk(BOB, WORKER)
         self.umbrellas = self._talk(UMBRELLA, msgspec.structs.replace(WORKER, tenant="umbrella"))
+        for talk, owner in ((self.own, PHONE), (self.bobs, BOB), (self.umbrellas, UMBRELLA)):
+            talk["export"] = house.ok(owner, "export.create", format="jsonl")["export"]["id"]
         self.deleted = self._talk(PHONE, WORKER)
         house.warm.gone[house.key(self.deleted["conversation"])] = tombstone("ann")
         house.clock.ms += HEAD_CACHE_MS
@@ -66,7 +69,20 @@ class World:
         conversation = self.house.conversation(owner)
         question = self.house.message(conversation, by=owner)
         place = self.house.stream(conversation, question, by=worker)
-        return {"conversation": conversation, "parent": question, "leaf": question, "stream": place["stream"]} | place
+        erased = self.house.conversation(owner)
+        self.house.ok(owner, "conversation.delete", conversation=erased)
+        named = {"parent": question, "leaf": question, "erasure": erased, "blob": self._blob(owner, place)}
+        return place | named
+
+    def _blob(self, owner: Device, place: Frame) -> str:
+        """An upload that a message of the conversation keeps; its ref."""
+        said = {"conversation": place["conversation"], "bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
+        upload = self.house.ok(owner, "blob.create", **said)["upload"]
+        assert self.house.uploads.put(upload["url"], upload["headers"], b"x")
+        part = {"type": "blob", "bytes": 1, "sha256": said["sha256"], "ref": upload["ref"]}
+        self.house.message(place["conversation"], parts=[part], fork=True, by=owner)
+        ref: str = upload["ref"]
+        return ref
 
     def request(self, action: str) -> Frame:
         """What the action needs at least, all of it one's own."""
@@ -80,6 +96,7 @@ class World:
             "status": "complete",
             "bytes": 1,
             "sha256": "0" * 64,
+            "format": "jsonl",
             "reply": ids.mint(START_MS, after=self.own["parent"]),
         }
         return {field.encode_name: samples[field.name] for field in info.fields if field.required}
@@ -104,11 +121,11 @@ def device_for(action: str) -> Device:
     return PHONE if "chat" in BY_ACTION[action].scopes else WORKER
 
 
-def foreign(world: World, field: str, *, chat: bool) -> Iterator[tuple[str, str]]:
+def foreign(world: World, action: str, field: str, *, chat: bool) -> Iterator[tuple[str, str]]:
     """What a field may name that is not the caller's or not there, each with what it is."""
     yield "another tenant's", world.umbrellas[field]
     yield "never been", ids.mint(START_MS)
-    if field == "conversation":
+    if field == "conversation" and action != "conversation.delete":  # which gives its owner the same erasure again
         yield "deleted", world.deleted[field]
     if chat or field != "conversation":
         yield "another user's", world.bobs[field]
@@ -124,21 +141,23 @@ def test_the_matrix_is_not_empty() -> None:
 
 def test_every_served_action_succeeds_on_what_is_ones_own(world: World) -> None:
     for action in SERVED:
-        if action in {"stream.close", "stream.cancel"}:
-            continue  # they end the stream that the others use
+        if action in {"stream.close", "stream.cancel", "conversation.delete"}:
+            continue  # they end the stream that the others use, or all of it
         reply = world.house.say(device_for(action), action, **world.request(action))
         assert reply["type"] == f"{action}.ok" or reply["reason"] == "stale_leaf", reply
     reply = world.house.say(WORKER, "stream.close", **world.request("stream.close") | {"offset": 1})
     assert reply["type"] == "stream.close.ok"
     reply = world.house.say(PHONE, "stream.cancel", **world.request("stream.cancel"))
     assert reply["type"] == "stream.cancel.ok"
+    reply = world.house.say(PHONE, "conversation.delete", **world.request("conversation.delete"))
+    assert reply["type"] == "conversation.delete.ok"
 
 
 @pytest.mark.parametrize(("action", "field"), NAMING)
 def test_what_is_foreign_deleted_or_never_was_is_not_found_byte_for_byte(world: World, action: str, field: str) -> None:
     device = device_for(action)
     before = world.contents()
-    for what, identifier in foreign(world, field, chat=device is PHONE):
+    for what, identifier in foreign(world, action, field, chat=device is PHONE):
         request = world.request(action) | {field: identifier}
         answer = world.house.invoke(_event(device, action, request))
         assert answer["body"] == (
