@@ -28,8 +28,8 @@ class Pairs(msgspec.Struct, frozen=True):
         """Find them.
 
         An id stands for the nearest call before the result: some models count anew in every answer. Of a message that
-        comes without its parts it is taken that a tool's answers the model's before it, and that a model's made the
-        calls that nothing else here has made.
+        comes without its parts it is taken that a tool's answers the model's before it, and that a model's made all
+        calls that are answered after it.
         """
         calls: dict[str, str] = {}
         links: list[tuple[str, str]] = []
@@ -49,7 +49,8 @@ class Pairs(msgspec.Struct, frozen=True):
                     unanswered.add(message.id)
             if message.role == "assistant":
                 asked = message.id
-                opaque = message.id if message.parts is UNSET else opaque
+                if message.parts is UNSET:
+                    opaque, calls = message.id, {}
         return cls(tuple(links), frozenset(unanswered))
 
     def torn(self, kept: frozenset[str], *, is_whole: bool) -> frozenset[str]:

@@ -52,6 +52,11 @@ class Segments:
         """The greatest id of them all."""
         return max((manifest.last for manifest in self._manifests), default=None)
 
+    @property
+    def read(self) -> Iterator[StoredMessage]:
+        """All that was read so far."""
+        return (stored for messages in self._read.values() for stored in messages)
+
     def places_of(self, message: str) -> list[Place]:
         """The members that a message lies in if it has been archived, at most one of each segment."""
         return [

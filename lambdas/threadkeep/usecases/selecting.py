@@ -78,61 +78,61 @@ class _Window:
 def select(path: Iterator[Message], bounds: Bounds) -> Selection:
     """Select of a path, newest message first; it is read as far as is needed.
 
-    The newest message is taken in any case, and where that is a tool's result, all back to the call. Of the newest
+    The newest message is taken in any case, and where that is a tool's result, the call too. Of the newest
     ``messages_max`` messages the ``system`` ones are taken in any case too, and count first, where tokens are bounded.
     Then as many of the newest as fit. What holds a result whose call does not fit is left out, with what belongs to it.
     """
     window = _Window(path)
-    core = _core(window)
-    if not core:
+    if not window.reaches(1):
         return Selection(newest_first=(), following=None, is_truncated=False)
+    must = _bound_to_newest(window)
     if bounds.tokens_max is not None:
+        # Without such a bound whoever reads on comes to them by the cursor; the way to them is not paid for twice.
         window.reaches(bounds.messages_max)
-    # Without a bound on tokens whoever reads on comes to them by the cursor; the way to them is not paid for twice.
-    kept = window.messages[core : bounds.messages_max] if bounds.tokens_max is not None else []
-    systems = {message.id for message in kept if message.role == "system"}
-    end = _fill(window, bounds, core, systems)
+        newest = window.messages[: bounds.messages_max]
+        must |= {message.id for message in newest if message.role == "system"}
+    end = _fill(window, bounds, must)
     pairs = window.pairs(end)
     near = window.messages[:end]
-    far = [message for message in window.messages[end : bounds.messages_max] if message.id in systems]
-    torn = pairs.torn(frozenset(message.id for message in [*near, *far]), is_whole=window.is_ended)
-    torn -= {message.id for message in near[:core]}
-    while end > core and near[end - 1].id in torn:
+    far = [message for message in window.messages[end:] if message.id in must]
+    is_whole = window.messages[-1].parent is None
+    torn = pairs.torn(frozenset(message.id for message in [*near, *far]), is_whole=is_whole) - must
+    while near[end - 1].id in torn:  # the newest is not
         end -= 1
-    chosen = tuple(message for message in [*near[:end], *far] if message.id not in torn)
-    following = window.messages[end].id if end < len(window.messages) else window.messages[end - 1].parent
-    return Selection(
-        newest_first=chosen, following=following, is_truncated=following is not None or len(chosen) < end + len(far)
-    )
+    chosen = tuple(message for message in [*near, *far] if message.id not in torn)
+    following = window.messages[end].id if end < len(window.messages) else near[-1].parent
+    is_truncated = following is not None or len(chosen) < len(window.messages)
+    return Selection(newest_first=chosen, following=following, is_truncated=is_truncated)
 
 
-def _core(window: _Window) -> int:
-    """How many of the newest messages are taken in any case."""
-    if not window.reaches(1):
-        return 0
-    newest = window.messages[:1]
-    if not Pairs.of(newest).open:
-        return 1
-    window.pairs(1)
-    return next(
-        (count for count in range(1, len(window.messages) + 1) if not Pairs.of(window.messages[:count]).open), 1
-    )
+def _bound_to_newest(window: _Window) -> set[str]:
+    """The newest message, and what it cannot be without."""
+    bound = {window.messages[0].id}
+    for reach in range(1, _REACH + 1):
+        pairs = Pairs.of(window.messages[:reach])
+        while more := {half for pair in pairs.links if bound & set(pair) for half in pair} - bound:
+            bound |= more
+        if not pairs.open & bound or not window.reaches(reach + 1):
+            break
+    return bound
 
 
-def _fill(window: _Window, bounds: Bounds, core: int, systems: set[str]) -> int:
-    """How many of the newest messages fit."""
-    counted = [*window.messages[:core], *(message for message in window.messages[core:] if message.id in systems)]
+def _fill(window: _Window, bounds: Bounds, must: set[str]) -> int:
+    """How many of the newest messages fit, beside those that have to be there."""
+    counted = [message for message in window.messages if message.id in must]
     tokens = sum(message.tokens.count for message in counted)
     size = sum(bounds.size(message) for message in counted)
-    end = core
+    end = 0
     while end < bounds.messages_max and window.reaches(end + 1):
         message = window.messages[end]
-        if message.id not in systems:
+        if message.id not in must:
             tokens += message.tokens.count
             size += bounds.size(message)
             if bounds.tokens_max is not None and tokens > bounds.tokens_max:
                 break
             if bounds.size_max is not None and size > bounds.size_max:
                 break
+        end += 1
+    while end < len(window.messages) and window.messages[end].id in must:
         end += 1
     return end

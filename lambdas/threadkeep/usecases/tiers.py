@@ -176,7 +176,8 @@ class History:
             wanted = below.messages[0].message.id if below.messages else None
 
     def known_path(self, start: str | None) -> Iterator[StoredMessage]:
-        """The path as far as it has been read already."""
+        """The path as far as it has been read already, or read along."""
+        self.note(self._segments.read if "_segments" in vars(self) else ())
         while start is not None and start in self._known:
             yield self._known[start]
             start = self._known[start].message.parent

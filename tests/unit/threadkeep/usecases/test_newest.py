@@ -1,0 +1,351 @@
+"""The newest page of a path: from the hot tier, filled by one of its readers."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.support.conversations import noise
+from tests.support.house import LAPTOP, PHONE, WORKER, Device, Frame, House
+from tests.support.tiers import Calls, Tale
+from threadkeep.domain.bounds import TAIL_LOAD_MS, TAIL_MESSAGES_MAX, TAIL_POLL_MS, TAIL_WAIT_MS
+from threadkeep.domain.errors import HotUnavailable, WarmUnavailable
+from threadkeep.domain.model import Caller
+from threadkeep.domain.tail import Tail
+from threadkeep.usecases.newest import Wanted, open_newest
+
+CAROL = Device(connection="carol=", user="carol")
+ANN = Caller(tenant="acme", user="ann", scopes=frozenset({"chat"}), expires_at_ms=2**50, connection="c")
+
+
+@pytest.fixture
+def tale(house: House) -> Tale:
+    return Tale(house)
+
+
+def newest(tale: Tale, device: Device = PHONE, **fields: Any) -> Frame:
+    return tale.house.ok(device, "message.list", conversation=tale.conversation, **({"limit": 20} | fields))
+
+
+def ids_of(reply: Frame) -> list[str]:
+    return [message["id"] for message in reply["messages"]]
+
+
+# --- hot ------------------------------------------------------------------------------------------------------
+
+
+def test_the_newest_20_are_one_call_of_the_hot_tier_and_none_of_the_table_in_any_sandbox(tale: Tale) -> None:
+    chain = tale.chain(500)
+    newest(tale)
+    calls = Calls(tale.house)
+    for device in (PHONE, LAPTOP, WORKER):
+        calls.forget()
+        reply = newest(tale, device)
+        assert (ids_of(reply), reply["cursor"], reply["tier"]) == (chain[-20:][::-1], chain[-21], "hot")
+        assert calls.counted == {"hot.read_tail": 1}
+
+
+def test_of_500_warm_ones_the_newest_20_are_one_query_after_two_small_ones(tale: Tale) -> None:
+    chain = tale.chain(500)
+    tale.house.hot.unavailable = True
+    calls = Calls(tale.house)
+    reply = newest(tale)
+    assert (ids_of(reply), reply["tier"]) == (chain[-20:][::-1], "warm")
+    assert [call for call in calls.made if call[0] != "hot"] == [
+        ("warm", "read_head", {}),
+        ("manifests", "read", {}),
+        ("warm", "read_messages", {"before": None, "after": None, "limit": 20}),
+    ]
+
+
+def test_who_the_conversation_belongs_to_is_asked_once_where_sends_have_filled_the_tail(house: House) -> None:
+    tale = Tale(house)
+    parent = None
+    for _ in range(5):
+        parent = house.message(tale.conversation, parent)
+    calls = Calls(house)
+    for heads in (1, 0):
+        calls.forget()
+        assert newest(tale)["tier"] == "hot"
+        assert calls.counted["warm.read_head"] == heads
+
+
+def test_a_tail_that_is_shorter_than_what_is_asked_is_read_on_and_filled(tale: Tale) -> None:
+    chain = tale.chain(200)
+    newest(tale, limit=5)
+    calls = Calls(tale.house)
+    reply = newest(tale, limit=50)
+    assert (ids_of(reply), reply["tier"]) == (chain[-50:][::-1], "warm")
+    assert len(calls.of("warm", "read_messages")) == 1
+    assert newest(tale, limit=50)["tier"] == "hot"
+    more = ids_of(newest(tale, limit=100))
+    assert more == chain[-len(more) :][::-1]
+    assert len(more) > TAIL_MESSAGES_MAX, "more than the hot tier ever holds, as far as a frame takes it"
+
+
+def test_messages_beyond_what_a_frame_takes_are_not_waited_for(tale: Tale) -> None:
+    """The tail is full of large messages: it holds fewer than were asked for, and more than a page shows."""
+    tale.chain(30, text=noise(20_000))
+    first = newest(tale)
+    calls = Calls(tale.house)
+    assert newest(tale) == first | {"tier": "hot"}
+    assert calls.counted == {"hot.read_tail": 1}
+
+
+def test_a_bound_that_lies_in_the_tail_is_served_from_it(tale: Tale) -> None:
+    chain = tale.chain(100)
+    newest(tale)
+    reply = newest(tale, after=chain[-6], limit=100)
+    assert (ids_of(reply), reply["cursor"], reply["tier"]) == (chain[-5:][::-1], None, "hot")
+
+
+def test_a_named_leaf_is_served_from_the_tail_and_one_that_is_not_here_is_not_found(tale: Tale) -> None:
+    chain = tale.chain(10)
+    newest(tale)
+    reply = newest(tale, leaf=chain[4])
+    assert (ids_of(reply), reply["tier"]) == (chain[4::-1], "hot")
+    reply = tale.house.say(PHONE, "message.list", conversation=tale.conversation, leaf=tale.house.new_id())
+    assert reply["code"] == "not_found"
+
+
+def test_what_nobody_has_written_is_asked_of_the_table_every_time(house: House) -> None:
+    """The hot tier knows of no message: in another region there may be some."""
+    tale = Tale(house)
+    assert ids_of(newest(tale)) == []
+    message = tale.put(None)
+    assert ids_of(newest(tale)) == [message]
+
+
+def test_a_live_stream_is_not_on_the_page_but_its_path_is(tale: Tale) -> None:
+    house = tale.house
+    question = house.message(tale.conversation)
+    stream = house.stream(tale.conversation, question)["stream"]
+    for leaf in (None, stream):
+        assert ids_of(newest(tale, leaf=leaf)) == [question]
+    house.hot.unavailable = True
+    assert ids_of(newest(tale)) == [question]
+
+
+def test_a_deleted_conversation_is_not_found_however_hot_it_is(tale: Tale) -> None:
+    house = tale.house
+    tale.chain(5)
+    newest(tale)
+    house.ok(PHONE, "conversation.delete", conversation=tale.conversation)
+    assert house.say(PHONE, "message.list", conversation=tale.conversation)["code"] == "not_found"
+    house.hot.unavailable = True
+    assert house.say(PHONE, "message.list", conversation=tale.conversation)["code"] == "not_found"
+
+
+# --- the lease ------------------------------------------------------------------------------------------------
+
+
+class Sleeps:
+    """Pauses of the readers: each moves the clock, and may have something happen."""
+
+    def __init__(self, house: House, then: Callable[[], None] = lambda: None) -> None:
+        self.made: list[float] = []
+        self._house = house
+        self._then = then
+        house.replace(sleep=self)
+
+    def __call__(self, seconds: float) -> None:
+        self.made.append(seconds)
+        self._house.clock.ms += round(seconds * 1_000)
+        self._then()
+
+
+def lease(tale: Tale, reader: str = "somebody") -> None:
+    """Somebody else is loading."""
+    tail = tale.house.hot.read_tail(tale.key, limit=20, reader=reader)
+    assert isinstance(tail, Tail)
+    assert not tail.is_loading
+
+
+def test_who_finds_another_loading_waits_and_is_served_what_that_one_loaded(tale: Tale) -> None:
+    house = tale.house
+    chain = tale.chain(50)
+    lease(tale)
+    held = house.warm.read_messages(tale.key, limit=30).messages
+
+    def load() -> None:
+        house.hot.load(tale.key, held, owner="ann", newest=chain[-1], reader="somebody")
+
+    sleeps = Sleeps(house, load)
+    calls = Calls(house)
+    reply = newest(tale)
+    assert (ids_of(reply), reply["tier"]) == (chain[-20:][::-1], "hot")
+    assert sleeps.made == [TAIL_POLL_MS / 1_000]
+    assert calls.counted["warm.read_messages"] == 0
+
+
+def test_who_has_waited_long_enough_reads_for_itself_and_loads_nothing(tale: Tale) -> None:
+    chain = tale.chain(50)
+    lease(tale)
+    sleeps = Sleeps(tale.house)
+    calls = Calls(tale.house)
+    reply = newest(tale)
+    assert (ids_of(reply), reply["tier"]) == (chain[-20:][::-1], "warm")
+    assert sum(sleeps.made) == pytest.approx(TAIL_WAIT_MS / 1_000)
+    assert calls.counted["hot.load"] == 0
+
+
+def test_of_a_loader_that_died_another_takes_the_lease(tale: Tale) -> None:
+    chain = tale.chain(50)
+    lease(tale)
+    tale.house.clock.ms += TAIL_LOAD_MS
+    sleeps = Sleeps(tale.house)
+    assert ids_of(newest(tale)) == chain[-20:][::-1]
+    assert sleeps.made == []
+    assert newest(tale)["tier"] == "hot"
+
+
+def test_who_may_not_read_it_takes_no_lease(tale: Tale) -> None:
+    tale.chain(50)
+    reply = tale.house.say(CAROL, "message.list", conversation=tale.conversation)
+    assert reply["code"] == "not_found"
+    newest(tale)
+    assert tale.house.say(CAROL, "message.list", conversation=tale.conversation) == reply
+    tale.chain(1, tale.ids[-1])
+    tale.house.lose_hot()
+    tale.house.say(CAROL, "message.list", conversation=tale.conversation)
+    sleeps = Sleeps(tale.house)
+    newest(tale)
+    assert sleeps.made == []
+
+
+@pytest.mark.parametrize("failing", ["read_tail", "load", "live"])
+def test_with_the_hot_tier_away_at_any_call_the_page_is_read_all_the_same(
+    tale: Tale, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    chain = tale.chain(50)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise HotUnavailable("told to fail")
+
+    monkeypatch.setattr(tale.house.hot, failing, fail)
+    assert ids_of(newest(tale)) == chain[-20:][::-1]
+
+
+def test_a_reader_that_could_not_read_leaves_no_more_than_its_lease(tale: Tale) -> None:
+    chain = tale.chain(50)
+    tale.house.replace(warm=_Failing(tale.house.warm))
+    assert tale.house.say(PHONE, "message.list", conversation=tale.conversation)["code"] == "unavailable"
+    tale.house.replace(warm=tale.house.warm)
+    Sleeps(tale.house)
+    assert ids_of(newest(tale)) == chain[-20:][::-1]
+
+
+class _Failing:
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def read_messages(self, *_: Any, **__: Any) -> Any:
+        raise WarmUnavailable("told to fail")
+
+
+def test_the_retention_of_a_conversation_bounds_what_the_tail_keeps(house: House) -> None:
+    tale = Tale(house, conversation=house.conversation(retention_days=1))
+    tale.chain(3)
+    newest(tale)
+    calls = Calls(house)
+    newest(tale)
+    assert calls.counted == {"hot.read_tail": 1}
+    house.lose_hot()
+    newest(tale)
+    (loaded,) = calls.of("hot", "load")
+    assert 0 < loaded["lives_ms"] <= 25 * 60 * 60_000
+
+
+class Serialized:
+    """The hot tier as Valkey is: one command at a time."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._store, name)
+
+        def serialized(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                return call(*args, **kwargs)
+
+        return serialized
+
+
+class Gated:
+    """A store that answers pages once all readers are there, and counts them."""
+
+    def __init__(self, store: Any, gate: threading.Event) -> None:
+        self._store = store
+        self._gate = gate
+        self.pages = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def read(self, *args: Any, **kwargs: Any) -> Any:
+        self.pages += 1
+        assert self._gate.wait(timeout=60)
+        return self._store.read(*args, **kwargs)
+
+
+def test_of_200_who_open_a_cold_conversation_at_once_one_reads_it_and_199_wait(tale: Tale) -> None:
+    chain = tale.chain(300)
+    tale.rest()
+    tale.archive(chain)
+    house = tale.house
+    readers = 200
+    all_wait = threading.Event()
+    waiting = threading.Semaphore(0)
+    first_sleeps = threading.local()
+
+    def sleep(_seconds: float) -> None:
+        if not hasattr(first_sleeps, "done"):
+            first_sleeps.done = True
+            waiting.release()
+        assert loaded.wait(timeout=60)
+
+    loaded = threading.Event()
+    cold = Gated(house.cold, all_wait)
+    hot = Serialized(house.hot)
+    services = dataclasses.replace(house.services, cold=cold, hot=_Announcing(hot, loaded), sleep=sleep)
+
+    def read() -> tuple[list[str], str]:
+        opened = open_newest(services, ANN, tale.conversation, Wanted(leaf=None, limit=20, is_enough=lambda _: False))
+        messages = [stored.message.id for _, stored in zip(range(20), opened.messages, strict=False)]
+        return messages, opened.history.tier
+
+    with ThreadPoolExecutor(readers) as pool:
+        reading = [pool.submit(read) for _ in range(readers)]
+        for _ in range(readers - 1):
+            assert waiting.acquire(timeout=60)
+        all_wait.set()
+        replies = [future.result(timeout=60) for future in reading]
+    assert [messages for messages, _ in replies] == [chain[-20:][::-1]] * readers
+    assert sorted(tier for _, tier in replies) == ["cold", *["hot"] * (readers - 1)]
+    assert cold.pages == 1
+    assert len(tale.house.hot.read_tail(tale.key, limit=100).messages) == TAIL_MESSAGES_MAX  # type: ignore[union-attr]
+
+
+class _Announcing:
+    """Says when somebody has loaded."""
+
+    def __init__(self, store: Any, loaded: threading.Event) -> None:
+        self._store = store
+        self._loaded = loaded
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def load(self, *args: Any, **kwargs: Any) -> None:
+        self._store.load(*args, **kwargs)
+        self._loaded.set()

@@ -1,0 +1,216 @@
+"""Which messages of a path are selected: the newest within bounds, tools' uses whole, system messages kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET, Raw
+
+from tests.support.conversations import message
+from tests.support.hot import new_key
+from threadkeep.domain import ids
+from threadkeep.domain.json_values import encode
+from threadkeep.domain.model import Message
+from threadkeep.usecases.pairs import Pairs
+from threadkeep.usecases.selecting import Bounds, Selection, select
+
+KEY = new_key()
+START_MS = 1_790_000_000_000
+
+
+class Path:
+    """A path that a test writes down, oldest message first.
+
+    ``u`` is the user's, ``a`` the model's, ``s`` a system message, ``cX`` a call, ``rX`` a tool's result, ``cX+cY``
+    both in one message; ``?a`` and ``?t`` are the model's and a tool's without their parts.
+    """
+
+    def __init__(self, *said: str, tokens: int = 1) -> None:
+        self.messages: list[Message] = []
+        for number, each in enumerate(said):
+            self.messages.append(_message(each, number, self.messages[-1].id if self.messages else None, tokens))
+        self.names = {made.id: f"{number}" for number, made in enumerate(self.messages)}
+        self.read = 0
+
+    def __iter__(self) -> Iterator[Message]:
+        for made in reversed(self.messages):
+            self.read += 1
+            yield made
+
+    def select(self, messages_max: int = 1_000, **bounds: Any) -> Selection:
+        return select(iter(self), Bounds(messages_max=messages_max, **bounds))
+
+    def selected(self, messages_max: int = 1_000, **bounds: Any) -> list[int]:
+        """Numbers of the messages selected, oldest first."""
+        return [int(self.names[one.id]) for one in reversed(self.select(messages_max, **bounds).newest_first)]
+
+
+def _message(said: str, number: int, parent: str | None, tokens: int) -> Message:
+    role = {"u": "user", "a": "assistant", "s": "system", "c": "assistant", "r": "tool"}.get(said[0], "")
+    if said[0] == "?":
+        role = {"a": "assistant", "t": "tool"}[said[1]]
+    parts: list[dict[str, Raw]] = []
+    for each in said.split("+"):
+        kind = {"c": "tool_call", "r": "tool_result"}.get(each[0], "text")
+        parts.append({"type": Raw(encode(kind)), "call_id": Raw(encode(each[1:])), "text": Raw(b'"x"')})
+    usage = {"output_tokens": Raw(str(tokens).encode())}
+    made = message(KEY, tuple(parts), id=ids.mint(START_MS + number), parent=parent, role=role, usage=usage)
+    return made.without_parts() if said[0] == "?" else made
+
+
+# --- bounds ---------------------------------------------------------------------------------------------------
+
+
+def test_the_newest_messages_are_selected_and_no_more_is_read_than_that() -> None:
+    path = Path(*"uauauauaua")
+    selection = path.select(4)
+    assert [one.id for one in selection.newest_first] == [one.id for one in path.messages[:-5:-1]]
+    assert selection.following == path.messages[-5].id
+    assert selection.is_truncated
+    assert path.read == 4
+
+
+def test_a_whole_path_is_not_truncated() -> None:
+    for messages_max in (4, 5, 1_000):
+        selection = Path(*"uaua").select(messages_max)
+        assert (len(selection.newest_first), selection.following, selection.is_truncated) == (4, None, False)
+
+
+def test_an_empty_path_is_an_empty_selection() -> None:
+    assert Path().select() == Selection(newest_first=(), following=None, is_truncated=False)
+
+
+def test_as_many_fit_as_their_tokens_and_the_newest_always() -> None:
+    path = Path(*"uauaua", tokens=100)
+    assert path.selected(tokens_max=300) == [3, 4, 5]
+    assert path.selected(tokens_max=399) == [3, 4, 5]
+    assert path.selected(tokens_max=1) == [5]
+
+
+def test_as_many_fit_as_there_is_room() -> None:
+    path = Path(*"uauaua")
+    assert path.selected(size_max=30, size=lambda _: 10) == [3, 4, 5]
+    assert path.selected(size_max=5, size=lambda _: 10) == [5]
+    assert path.read <= 4 + 2
+
+
+def test_system_messages_of_the_newest_are_kept_and_count_first() -> None:
+    path = Path("s", "u", "a", "u", "a", tokens=100)
+    assert path.selected(tokens_max=300) == [0, 3, 4]
+    assert path.selected(tokens_max=1) == [0, 4]
+    assert path.selected(tokens_max=500) == [0, 1, 2, 3, 4]
+    assert path.select(tokens_max=300).is_truncated
+    assert path.select(tokens_max=300).following == path.messages[2].id
+
+
+def test_a_system_message_beyond_the_newest_is_not_looked_for() -> None:
+    path = Path("s", *"uaua", tokens=100)
+    assert path.selected(3, tokens_max=1_000) == [2, 3, 4]
+    assert path.read == 3
+
+
+# --- pairs ----------------------------------------------------------------------------------------------------
+
+
+def test_a_result_whose_call_would_be_cut_off_is_left_out_with_its_siblings() -> None:
+    path = Path("u", "ca+cb", "ra", "rb", "a", "u")
+    assert path.selected(3) == [4, 5]
+    assert path.selected(4) == [4, 5]
+    assert path.selected(5) == [1, 2, 3, 4, 5]
+
+
+def test_what_is_left_out_at_the_edge_comes_next() -> None:
+    path = Path("u", "ca+cb", "ra", "rb", "a", "u")
+    assert path.select(4).following == path.messages[3].id
+    assert path.select(4).is_truncated
+
+
+def test_a_pair_that_fits_the_tokens_is_taken_whole() -> None:
+    path = Path("u", "ca", "ra", "a", tokens=10)
+    assert path.selected(tokens_max=30) == [1, 2, 3]
+    assert path.selected(tokens_max=20) == [3]
+
+
+def test_the_newest_message_brings_its_call_whatever_the_bounds() -> None:
+    path = Path("u", "ca+cb", "ra", "rb", tokens=100)
+    assert path.selected(1, tokens_max=1) == [1, 2, 3]
+    assert path.selected(2) == [1, 2, 3]
+
+
+def test_a_result_far_from_its_call_is_left_out_alone() -> None:
+    path = Path("ca", "u", "a", "ra", "u")
+    assert path.selected(4) == [1, 2, 4]
+    assert path.select(4).following == path.messages[0].id
+    assert path.select(4).is_truncated
+
+
+def test_the_other_half_of_what_is_left_out_goes_with_it() -> None:
+    """One message answers a call that is cut off and one that is not: the second call would have no result."""
+    path = Path("ca", "u", "cb", "ra+rb", "u")
+    assert path.selected(4) == [1, 4]
+
+
+def test_a_call_that_was_never_answered_and_a_result_without_a_call_stand_as_they_are() -> None:
+    assert Path("u", "ca", "u").selected() == [0, 1, 2]
+    assert Path("u", "ca", "u").selected(2) == [1, 2]
+    assert Path("u", "rx", "u").selected() == [0, 1, 2]
+    assert Path("u", "u", "rx").selected(1) == [2]
+
+
+def test_calls_that_are_numbered_anew_in_every_answer_belong_to_their_own_results() -> None:
+    path = Path("u", "c0", "r0", "a", "u", "c0", "r0", "a")
+    assert path.selected(3) == [5, 6, 7]
+    assert path.selected(2) == [7]
+    assert path.selected(6) == [3, 4, 5, 6, 7]
+
+
+def test_a_tool_without_its_parts_answers_the_models_message_before_it() -> None:
+    path = Path("u", "?a", "?t", "?t", "a")
+    assert path.selected(3) == [4]
+    assert path.selected(4) == [1, 2, 3, 4]
+    assert Path("u", "?a", "ra", "a").selected(2) == [3]
+
+
+def test_a_result_whose_call_is_not_found_within_reach_is_left_out() -> None:
+    path = Path("ca", *"ua" * 80, "ra", "u")
+    chosen = path.selected(50)
+    assert len(chosen) == 49
+    assert path.read < 200
+
+
+SAID = st.lists(
+    st.sampled_from(["u", "a", "s", "ca", "cb", "ca+cb", "ra", "rb", "ra+rb", "c0", "r0", "?a", "?t"]), max_size=14
+)
+
+
+@given(SAID, st.integers(1, 15), st.one_of(st.none(), st.integers(1, 15)))
+def test_whatever_the_path_no_half_of_a_pair_is_selected(
+    said: Sequence[str], messages_max: int, tokens_max: int | None
+) -> None:
+    path = Path(*said)
+    selection = path.select(messages_max, tokens_max=tokens_max)
+    chosen = {one.id for one in selection.newest_first}
+    newest_first = path.messages[::-1]
+    assert [one.id for one in newest_first if one.id in chosen] == [one.id for one in selection.newest_first]
+    assert not said or newest_first[0].id in chosen
+    for call, result in Pairs.of(newest_first).links:
+        assert (call in chosen) == (result in chosen), (path.names[call], path.names[result])
+    if tokens_max is not None:
+        systems = [one for one in newest_first[:messages_max] if one.role == "system"]
+        assert all(one.id in chosen for one in systems)
+    assert selection.is_truncated == (len(chosen) < len(path.messages))
+
+
+def test_messages_without_parts_are_told_apart_by_their_role() -> None:
+    bare = Path("?t").messages[0]
+    assert bare.parts is UNSET
+    assert Pairs.of([bare]).open == {bare.id}
+
+
+@pytest.mark.parametrize("said", [("u",), ("ca", "ra"), ("ca+ra",)])
+def test_a_stretch_that_is_whole_has_nothing_open(said: Sequence[str]) -> None:
+    assert Pairs.of(Path(*said).messages[::-1]).open == frozenset()
