@@ -38,7 +38,7 @@ class ExportFilesS3:
         size = 0
         parts: list[CompletedPartTypeDef] = []
         try:
-            for number, content in enumerate(_gathered(pieces), start=1):
+            for number, content in enumerate(gathered(pieces), start=1):
                 answer = self._client.upload_part(
                     Bucket=self._bucket, Key=object_key, UploadId=upload, PartNumber=number, Body=content
                 )
@@ -67,7 +67,7 @@ class ExportFilesS3:
         )
 
 
-def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes in pieces that make a part, at least one."""
     held = bytearray()
     is_first = True
