@@ -17,7 +17,7 @@ from threadkeep.domain.bounds import (
     TAIL_MESSAGES_MAX,
     TAIL_MS,
 )
-from threadkeep.domain.leaf import Claimed, LeafUnknown
+from threadkeep.domain.leaf import Claimed
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.domain.streams import Sealed
 from threadkeep.domain.tail import Tail
@@ -354,8 +354,10 @@ def test_the_owner_is_known_once_a_reader_has_told(lab: Lab, talk: Talk) -> None
 
 
 def test_the_owner_is_no_claim(lab: Lab, talk: Talk) -> None:
+    """Nor is one whose name is a number a claim of that moment."""
     leaf = talk.said(1)[-1].message.id
+    talk.hot.load(talk.key, (), owner="17")
     lab.pass_ms(talk, CLAIM_VOID_MS)
+    assert (talk.tail().leaf, talk.tail().owner) == (leaf, "17")
     assert talk.claim(new_id(), leaf) == Claimed()
-    assert talk.claim(new_id(), leaf) != LeafUnknown()
-    assert talk.tail(leaf).owner == "ann"
+    assert talk.tail(leaf).owner == "17"
