@@ -6,12 +6,12 @@ import asyncio
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Final
+from types import MappingProxyType, TracebackType
+from typing import Any, Final
 
 from local import emulator, valkey
 from local.attending import attended
@@ -45,12 +45,16 @@ class Cloud:
         folder: made if absent.
         steps: shows what happens.
         app: folder of the app's ``cdk.json``.
+        settings: those of the deployment that are to differ (`stacks.settings.Settings`), plain values.
     """
 
-    def __init__(self, folder: Path, steps: Steps, *, app: Path = ROOT) -> None:
+    def __init__(
+        self, folder: Path, steps: Steps, *, app: Path = ROOT, settings: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self.folder: Final = folder
         self._steps = steps
         self._app = app
+        self._settings = settings
         folder.mkdir(parents=True, exist_ok=True)
         self._table = ProcessTable.load(folder / _PROCESSES_FILE)
 
@@ -123,7 +127,13 @@ class Cloud:
         key = SigningKey.generate()
         key.to_file(self.folder / _KEY_FILE)
         deployment = Deployment(
-            table=self._table, app=self._app, work=work, logs=logs, endpoint=endpoint, needs=(hot, cloud)
+            table=self._table,
+            app=self._app,
+            work=work,
+            logs=logs,
+            endpoint=endpoint,
+            needs=(hot, cloud),
+            settings=self._settings,
         )
         with step("cdk bootstrap"):
             deployment.bootstrap()

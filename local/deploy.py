@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import boto3
@@ -25,6 +26,8 @@ _BOOTSTRAP_S: Final = 120.0
 _DEPLOY_S: Final = 400.0
 _JWKS_BUCKET: Final = "threadkeep-local-jwks"
 _JWKS_OBJECT: Final = "jwks.json"
+SECOND_PASS_MINUTES: Final = 0.1
+"""Nobody who looks at an erasure here should wait for half an hour."""
 _DEATH_S: Final = 0.1
 """The sockets of a killed program close a moment before it counts as dead."""
 _SECRET: Final = "test"  # noqa: S105 - the emulator takes any; its root is the account's number as the key's id
@@ -63,6 +66,7 @@ class Deployment:
         logs: where their output goes.
         endpoint: of the emulator.
         needs: the groups without which it cannot go on.
+        settings: those of the deployment that are to differ, plain values.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class Deployment:
         logs: Path,
         endpoint: str,
         needs: tuple[ProcessGroup, ...],
+        settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._table = table
         self._app = app
@@ -81,6 +86,7 @@ class Deployment:
         self._logs = logs
         self._endpoint = endpoint
         self._needs = needs
+        self._different = settings
 
     def bootstrap(self) -> None:
         """`cdk bootstrap`, outside the app's folder: inside it would synthesize the app first (10 s).
@@ -121,10 +127,12 @@ class Deployment:
             "jwt_issuer": key.issuer,
             "jwt_audience": key.audience,
             "query_token": True,
+            "erasure_second_pass_minutes": SECOND_PASS_MINUTES,
             "local_endpoint": self._endpoint,
             "hot_endpoint": str(valkey),
+            **self._different,
         }
-        # A JSON string, list or boolean of these plain values is the same in TOML.
+        # A JSON string, number, list or boolean of these plain values is the same in TOML.
         plain = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
         return plain + '[model]\nkind = "recorded"\n'
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -18,6 +19,12 @@ from local.valkey import running_valkey
 from tests.support.dynalite import running_dynalite
 from tests.support.emulator import running_emulator
 from tests.support.leftovers import keys_left_for_ever
+
+SHORT: Final[Mapping[str, Any]] = {
+    "archive_idle_days": 0.0001,  # 8.6 s
+    "archive_settle_minutes": 0.05,
+    "erasure_second_pass_minutes": 0.05,
+}
 
 
 class DeployedCloud(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,11 +74,11 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def local_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCloud]:
-    """The app, deployed into a local cloud of this test run's own (about 20 s).
+    """The app, deployed into a local cloud of this test run's own (about 20 s), with periods that a test can wait for.
 
     When all tests are through, no key may be left in its Valkey that should not be.
     """
     folder = tmp_path_factory.mktemp("cloud")
-    with interruptible(), Cloud(folder, Steps(Console(quiet=True))) as state:
+    with interruptible(), Cloud(folder, Steps(Console(quiet=True)), settings=SHORT) as state:
         yield DeployedCloud(state=state, folder=folder)
         assert keys_left_for_ever(state.valkey) == []
