@@ -1,0 +1,207 @@
+"""However a tree lies in hot tail, table and segments, and whatever happens between pages, it reads alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+from uuid import UUID
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.conversations import message, text_parts
+from tests.support.house import House
+from threadkeep.domain import ids
+from threadkeep.domain.commands import ListMessages, ReadContext
+from threadkeep.domain.json_values import encode
+from threadkeep.domain.model import Caller, Conversation, ConversationKey, StoredMessage
+from threadkeep.stores import segments
+from threadkeep.usecases import context, listing
+
+ANN = Caller(tenant="acme", user="ann", scopes=frozenset({"chat"}), expires_at_ms=2**50, connection="c")
+CREATED_MS = 1_700_000_000_000
+STEP_MS = 1_000
+MEMBER = 3
+"""Messages of a member: a few messages are many."""
+
+
+class World:
+    """A conversation, where each of its messages lies, and what is known of it.
+
+    Attributes:
+        parents: of every message that was ever put.
+    """
+
+    def __init__(self) -> None:
+        self.house = House()
+        self.key = ConversationKey("acme", ids.mint(CREATED_MS))
+        at = "2023-11-14T22:13:20.000Z"
+        head = Conversation(id=self.key.conversation, owner="ann", metadata={}, created_at=at, active_at=at)
+        self.house.warm.create_conversation("acme", head)
+        self.parents: dict[str, str | None] = {}
+
+    @property
+    def warm(self) -> list[str]:
+        return sorted(self.house.warm.messages.get(self.key, {}))
+
+    @property
+    def archived(self) -> set[str]:
+        manifests = self.house.manifests.read(self.key)
+        read = (self.house.cold.read(self.key, manifest, manifest.members) for manifest in manifests)
+        return {stored.message.id for found in read for stored in found}
+
+    def put(self, parent: str | None, ms: int) -> str:
+        """A message of that time, or of the first after its parent."""
+        time_ms = ms if parent is None else max(ms, ids.time_ms(parent) + 1)
+        # Not `ids.mint`: what hypothesis draws must not hang on chance.
+        identifier = str(UUID(int=time_ms << 80 | 0x7 << 76 | 0x2 << 62 | len(self.parents)))
+        new = message(self.key, text_parts("x" * (ms % 7)), id=identifier, parent=parent)
+        assert self.house.warm.put_message("acme", StoredMessage(new)) is None
+        self.parents[identifier] = parent
+        return identifier
+
+    def archive(self, chosen: list[str]) -> None:
+        stored = [self.house.warm.messages[self.key][identifier] for identifier in sorted(chosen)]
+        if stored and not any(one.first == stored[0].message.id for one in self.house.manifests.read(self.key)):
+            self.house.clock.ms += 1
+            self.house.manifests.put(self.key, self.house.cold.write(self.key, stored, now_ms=self.house.clock.ms))
+
+    def sweep(self, chosen: list[str]) -> None:
+        """The table loses what a segment has."""
+        self.house.manifests.remove_messages(self.key, sorted(self.archived & set(chosen)))
+
+    def warm_up(self, count: int) -> None:
+        """The tail holds some of the newest messages, and knows which one is the newest."""
+        everything = sorted(self.parents)
+        held = [self.stored(identifier) for identifier in everything[len(everything) - count :]]
+        self.house.hot.load(self.key, held, owner="ann", newest=everything[-1] if everything else None)
+
+    def stored(self, identifier: str) -> StoredMessage:
+        warm = self.house.warm.messages[self.key].get(identifier)
+        if warm is not None:
+            return warm
+        manifests = self.house.manifests.read(self.key)
+        read = (self.house.cold.read(self.key, manifest, manifest.members) for manifest in manifests)
+        return next(stored for found in read for stored in found if stored.message.id == identifier)
+
+    def path(self, leaf: str | None) -> list[str]:
+        found = []
+        while leaf is not None:
+            found.append(leaf)
+            leaf = self.parents[leaf]
+        return found
+
+    # --- reading ----------------------------------------------------------------------------------------------
+
+    def page(self, **fields: Any) -> tuple[list[str], str | None]:
+        command = ListMessages(conversation=self.key.conversation, **fields)
+        reply = listing.list_messages(self.house.services, ANN, command)
+        assert "damaged" not in reply
+        return _ids(reply), reply["cursor"]
+
+    def context(self, **fields: Any) -> tuple[list[str], str | None]:
+        reply = context.read(self.house.services, ANN, ReadContext(conversation=self.key.conversation, **fields))
+        return _ids(reply), reply["cursor"]
+
+
+def _ids(reply: dict[str, Any]) -> list[str]:
+    return [one["id"] for one in msgspec.json.decode(encode(reply["messages"]))]
+
+
+@contextmanager
+def small_members() -> Iterator[None]:
+    with mock.patch.object(segments, "MEMBER_MESSAGES_MAX", MEMBER):
+        yield
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """A tree, some of it archived, some of that in two segments, some of that gone from the table, some hot."""
+    world = World()
+    for number in range(draw(st.integers(0, 16))):
+        names = sorted(world.parents)
+        # Mostly a chain; roots, branches and messages that came late between.
+        is_next = draw(st.integers(0, 3)) > 0
+        parent = names[-1] if is_next and names else draw(st.sampled_from([None, *names]))
+        late = draw(st.booleans()) and not is_next
+        world.put(parent, CREATED_MS + STEP_MS * (draw(st.integers(0, number)) if late else number + 1))
+    for _ in range(draw(st.integers(0, 4))):
+        world.archive([one for one in world.warm if draw(st.integers(0, 2))])
+        world.sweep([one for one in world.warm if draw(st.booleans())])
+    if draw(st.booleans()):
+        world.warm_up(draw(st.integers(0, len(world.parents))))
+    world.house.hot.unavailable = draw(st.integers(0, 4)) == 0
+    world.house.warm.lagging = {one for one in world.warm if draw(st.integers(0, 5)) == 0}
+    return world
+
+
+def happen(draw: st.DrawFn, world: World) -> None:
+    """Something between two pages."""
+    names = sorted(world.parents)
+    match draw(st.sampled_from(["nothing", "insert", "insert", "archive", "sweep", "lose", "away"])):
+        case "insert":
+            ms = CREATED_MS + STEP_MS * draw(st.integers(0, 20))
+            made = world.put(draw(st.sampled_from([None, *names])), ms)
+            if not world.house.hot.unavailable:
+                world.house.hot.fill(world.key, world.stored(made))
+        case "archive":
+            world.archive([one for one in world.warm if draw(st.booleans())])
+        case "sweep":
+            world.sweep(world.warm)
+        case "lose":
+            world.house.lose_hot()
+        case "away":
+            world.house.hot.unavailable = not world.house.hot.unavailable
+
+
+@settings(deadline=None, max_examples=300)
+@given(worlds(), st.integers(1, 7), st.data())
+def test_any_split_gives_the_pages_of_the_plain_list(world: World, limit: int, data: st.DataObject) -> None:
+    with small_members():
+        everything = sorted(world.parents, reverse=True)
+        for page in range(0, len(everything) + 1, limit):
+            before = everything[page - 1] if page else None
+            expected = everything[page : page + limit]
+            assert world.page(leaf="all", limit=limit, before=before)[0] == expected
+        leaf = data.draw(st.sampled_from([None, *everything]))
+        path = world.path(leaf or (everything[0] if everything else None))
+        cursor = None
+        for at in range(0, max(1, len(path)), limit):
+            found, cursor = world.page(leaf=leaf, limit=limit, cursor=cursor)
+            assert found == path[at : at + limit]
+            assert cursor == (path[at + limit] if at + limit < len(path) else None)
+        if path:
+            at = data.draw(st.integers(0, len(path) - 1))
+            assert world.page(leaf=leaf, before=path[at], limit=limit)[0] == path[at + 1 : at + 1 + limit]
+            after = world.page(leaf=leaf, after=path[at], limit=100)[0]
+            assert after == path[:at]
+        found, cursor = world.context(leaf=leaf, max_messages=limit)
+        assert (found[::-1], cursor) == (path[:limit], path[limit] if limit < len(path) else None)
+
+
+@settings(deadline=None, max_examples=300)
+@given(worlds(), st.integers(1, 5), st.data())
+def test_whatever_happens_between_pages_each_message_comes_exactly_once(
+    world: World, limit: int, data: st.DataObject
+) -> None:
+    with small_members():
+        at_first = set(world.parents)
+        leaf = data.draw(st.sampled_from(["all", *sorted(at_first)]))
+        found: list[str] = []
+        cursor: str | None = None
+        while cursor is not None or not found:
+            page, cursor = world.page(leaf=leaf, limit=limit, cursor=cursor)
+            found += page
+            if cursor is None:
+                break
+            for _ in range(data.draw(st.integers(0, 3))):
+                happen(data.draw, world)
+        assert found == sorted(set(found), reverse=True)
+        if leaf == "all":
+            assert at_first <= set(found)
+            assert set(found) <= set(world.parents)
+        else:
+            assert found == world.path(leaf)
