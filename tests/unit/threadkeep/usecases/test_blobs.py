@@ -6,14 +6,15 @@ import hashlib
 import json
 import tracemalloc
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pytest
 
 from tests.support.conversations import ROUNDTRIP_VALUES
 from tests.support.house import LAPTOP, PHONE, WORKER, Answer, Device, Frame, House, text_part
-from threadkeep.domain import ops
-from threadkeep.domain.bounds import UPLOAD_BYTES_MAX
+from threadkeep.domain import ids, ops, times
+from threadkeep.domain.bounds import DOWNLOAD_URL_S, UPLOAD_BYTES_MAX
 from threadkeep.domain.json_values import encode
 
 OTHER_USER = Device(connection="other=", user="bob")
@@ -467,6 +468,42 @@ def test_a_part_in_an_upload_may_name_another(house: House, conversation: str) -
     message = send(house, conversation, upload(house, conversation, as_json(parts)))["message"]
     assert read(house, message) == parts
     assert kept(house) == [PIXELS]
+
+
+def downloaded(house: House, conversation: str, ref: str, *, by: Device = PHONE) -> bytes:
+    """What lies under the URL that one is given for a ref."""
+    download = house.ok(by, "blob.get", conversation=conversation, blob=ref)["download"]
+    assert times.from_rfc3339(download["expires_at"]) == house.clock.ms + DOWNLOAD_URL_S * 1_000
+    return house.uploads.objects[unquote(download["url"].partition(":")[2])]
+
+
+def test_what_a_message_keeps_is_downloaded_by_its_ref(house: House, conversation: str) -> None:
+    ref = place(house, conversation, PIXELS)["ref"]
+    assert house.say(PHONE, "blob.get", conversation=conversation, blob=ref)["code"] == "not_found", "nobody named it"
+    send(house, conversation, [blob_part(ref)])
+    expire_uploads(house)
+    assert downloaded(house, conversation, ref) == PIXELS
+    assert downloaded(house, conversation, ref, by=WORKER) == PIXELS
+
+
+def test_no_other_conversation_user_or_tenant_downloads_it(house: House, conversation: str) -> None:
+    ref = place(house, conversation, PIXELS)["ref"]
+    send(house, conversation, [blob_part(ref)])
+    unknown = house.say(PHONE, "blob.get", conversation=ids.mint(house.clock.ms), blob=ref)
+    assert unknown["code"] == "not_found"
+    assert house.say(PHONE, "blob.get", conversation=house.conversation(), blob=ref) == unknown
+    for device in (OTHER_USER, OTHER_TENANT):
+        assert house.say(device, "blob.get", conversation=conversation, blob=ref) == unknown
+    for nothing in ("x", ref[:-1], ref + "0", f"{'0' * 64}.1", "../" + ref):
+        assert house.say(PHONE, "blob.get", conversation=conversation, blob=nothing) == unknown
+
+
+def test_with_its_conversation_a_file_is_gone(house: House, conversation: str) -> None:
+    ref = place(house, conversation, PIXELS)["ref"]
+    send(house, conversation, [blob_part(ref)])
+    downloaded(house, conversation, ref)
+    house.ok(LAPTOP, "conversation.delete", conversation=conversation)
+    assert house.say(PHONE, "blob.get", conversation=conversation, blob=ref)["code"] == "not_found"
 
 
 @pytest.mark.parametrize("put", [False, True])
