@@ -90,6 +90,9 @@ def _download(url: str, path: Path | None) -> int:
         raise CommandError(f"the file of the export cannot be had: HTTP {refused.code}") from refused
     except (OSError, HTTPException) as error:
         raise CommandError(f"the export cannot be downloaded: {error}") from error
+    finally:
+        if part is not None:
+            part.unlink(missing_ok=True)
     return size
 
 
