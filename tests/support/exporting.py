@@ -9,7 +9,7 @@ import pytest
 
 from handlers import exporter
 from tests.support.house import PHONE, Device, Frame, House, LambdaContext
-from threadkeep.usecases.exporting import Outcome
+from threadkeep.usecases.exporting import Outcome, make
 
 TIME_MS: Final = 15 * 60_000
 
@@ -42,7 +42,6 @@ def record(body: str) -> dict[str, Any]:
 def deliver(job: Any, *, remaining_ms: int = TIME_MS) -> str:
     """Give the exporter one job; what became of it."""
     outcomes: list[str] = []
-    make = exporter.make
 
     def noting(*args: Any, **options: Any) -> Outcome:
         outcome = make(*args, **options)
