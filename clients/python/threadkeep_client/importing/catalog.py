@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from threadkeep_client.frames import from_json
 from threadkeep_client.importing.draft import Draft, Form, RefusedError
 from threadkeep_client.importing.files import Found, Opened, Unreadable
-from threadkeep_client.importing.reading import form_of, read_draft, source_of
+from threadkeep_client.importing.reading import form_of, is_behind_conversation, read_draft, source_of
 from threadkeep_client.importing.spans import Span, spans
 from threadkeep_client.importing.times import to_ms
 from threadkeep_client.wire import JsonObject
@@ -47,7 +47,7 @@ class Entry:
     Attributes:
         place: which value of the file it is, from 1 on.
         active_ms: its last activity; 0 where nothing is said.
-        spans: where it lies: one value, in Threadkeep's own form one more for each message.
+        spans: where it lies: one value, in Threadkeep's own form one more for each line behind it.
         damage: why it cannot be read whole.
     """
 
@@ -128,7 +128,7 @@ class _File:
         self.refusals: list[Refusal] = []
         self.refusals_more = 0
         self._opened = opened
-        self._open: Entry | None = None  # a conversation of our own form, whose messages follow
+        self._open: Entry | None = None  # a conversation of our own form, whose lines follow
         self._open_bytes = 0
 
     def read(self, file: BinaryIO) -> None:
@@ -150,18 +150,18 @@ class _File:
         if content is None:
             raise RefusedError(f"takes more than {CONVERSATION_BYTES_MAX:,} bytes")
         value = _parse(content)
-        form = form_of(value)
-        if form == "threadkeep" and value["type"] == "message":
-            self._take_message(span, value)
+        if is_behind_conversation(value) and value["type"] != "conversation":
+            self._take_line(span, value)
             return
+        form = form_of(value)
         entry = Entry(self._opened, place, form, source_of(value, content), _active_ms(value), [span])
         self.entries.append(entry)
         self._open = entry if form == "threadkeep" else None
         self._open_bytes = span.length
 
-    def _take_message(self, span: Span, message: JsonObject) -> None:
-        if self._open is None or message.get("conversation") != self._open.source:
-            raise RefusedError("is a message that does not stand behind its conversation")
+    def _take_line(self, span: Span, line: JsonObject) -> None:
+        if self._open is None or line["conversation"] != self._open.source:
+            raise RefusedError("is a line that does not stand behind its conversation")
         self._open.spans.append(span)
         self._open_bytes += span.length
         if self._open_bytes > CONVERSATION_BYTES_MAX:

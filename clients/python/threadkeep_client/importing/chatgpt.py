@@ -60,8 +60,9 @@ def read(value: JsonObject, source: str) -> Draft:
     draft.current = current if isinstance(current, str) else None
     rest = {name: field for name, field in value.items() if name not in _READ and name != "metadata"}
     draft.metadata = imported("chatgpt", {"id": source}, rest, draft.notes)
-    own = threadkeep.own_of(value)
-    return draft if own is None else threadkeep.restore(draft, own, [_own_of_node(node) for node in nodes.values()])
+    if threadkeep.own_of(value) is None:
+        return draft
+    return threadkeep.restore(draft, value["metadata"], [_own_of_node(node) for node in nodes.values()])
 
 
 def _parents(nodes: dict[str, JsonObject]) -> dict[str, str | None]:

@@ -19,13 +19,18 @@ def form_of(value: object) -> Form:
     """
     if not isinstance(value, dict):
         raise RefusedError("is no object, so no conversation")
-    if value.get("type") in {"conversation", "message"} and "id" in value:
-        return "threadkeep"
     if "mapping" in value:
         return "chatgpt"
     if "chat_messages" in value:
         return "claude"
+    if value.get("type") == "conversation" and "id" in value:
+        return "threadkeep"
     raise RefusedError(NO_CHAT)
+
+
+def is_behind_conversation(value: object) -> bool:
+    """Whether it is of the lines that stand behind a conversation of Threadkeep's own form."""
+    return isinstance(value, dict) and isinstance(value.get("type"), str) and isinstance(value.get("conversation"), str)
 
 
 def source_of(value: JsonObject, content: bytes) -> str:

@@ -20,14 +20,15 @@ _STATUSES: Final = get_args(Status)
 
 
 def read(values: list[JsonObject]) -> Draft:
-    """Read a conversation, which comes first, and its messages.
+    """Read a conversation, which comes first, its messages, and what is told of damage. Other lines are passed over.
 
     Raises:
         RefusedError: Something is not as the protocol has it.
     """
-    head, *messages = values
+    head, *lines = values
     draft = _head(head)
-    draft.nodes = [_node(message, draft.notes) for message in messages]
+    draft.nodes = [_node(line, draft.notes) for line in lines if line["type"] == "message"]
+    _note_damage([line for line in lines if line["type"] == "damaged"], draft.notes)
     _check(draft)
     return draft
 
@@ -39,18 +40,18 @@ def own_of(value: JsonObject) -> JsonObject | None:
     return own if isinstance(own, dict) else None
 
 
-def restore(draft: Draft, own: JsonObject, messages: list[JsonObject | None]) -> Draft:
+def restore(draft: Draft, metadata: JsonObject, messages: list[JsonObject | None]) -> Draft:
     """A conversation that Threadkeep exported in ChatGPT's form, as it was.
 
     Args:
         draft: as ChatGPT's form tells it.
-        own: what was added to the conversation.
+        metadata: of the conversation, with what was added to it.
         messages: what was added to each node's message, in the order of `draft.nodes`.
 
     Raises:
         RefusedError: Something is not as the protocol has it.
     """
-    restored = _head({"id": draft.source, "title": draft.title} | own)
+    restored = _head({"id": draft.source, "title": draft.title} | metadata[MARK])
     restored.current = None  # a conversation of our own has the leaf that its ids say
     by_source = {node.source: node for node in draft.nodes}
     for node, added in zip(draft.nodes, messages, strict=True):
@@ -65,6 +66,8 @@ def restore(draft: Draft, own: JsonObject, messages: list[JsonObject | None]) ->
             "model": node.model,
         }
         restored.nodes.append(_node(said | (added or {}), restored.notes))
+    damaged = metadata.get("damaged")
+    _note_damage(damaged if isinstance(damaged, list) else [], restored.notes)
     _check(restored)
     return restored
 
@@ -125,11 +128,19 @@ def _object(name: str, value: Any) -> JsonObject:
     return cast("JsonObject", value)
 
 
+def _note_damage(stretches: list[Any], notes: Counter[str]) -> None:
+    """What no store could give when it was exported: messages under it become roots."""
+    for stretch in stretches:
+        count = stretch.get("count") if isinstance(stretch, dict) else None
+        notes["damaged"] += count if isinstance(count, int) and count > 0 else 1
+
+
 def _check(draft: Draft) -> None:
     """A message comes after its parent, and once."""
     names = {node.source for node in draft.nodes}
     if len(names) < len(draft.nodes):
         raise RefusedError("a message's `id` stands twice")
     for node in draft.nodes:
-        if node.parent is not None and (node.parent not in names or node.parent >= node.source):
+        is_missing = node.parent not in names and not draft.notes["damaged"]
+        if node.parent is not None and (is_missing or node.parent >= node.source):
             raise RefusedError(f"the parent of message {node.source} is not among the messages before it")

@@ -114,7 +114,7 @@ def test_our_own_lines_need_not_be_lines(tmp_path: Path, form: str) -> None:
     ("line", "reason"),
     [
         ('{"type": "message", "id": "x", "cut', "value 3 of the file is not JSON, or cut off"),
-        (own_lines("elsewhere")[1], "value 3 of the file is a message that does not stand behind its conversation"),
+        (own_lines("elsewhere")[1], "value 3 of the file is a line that does not stand behind its conversation"),
     ],
 )
 def test_what_stands_damaged_among_our_own_messages_spoils_their_conversation_alone(

@@ -128,7 +128,7 @@ def test_progress_is_shown_on_stderr(served: FakeServer, capsys: pytest.CaptureF
         ("[1, 2]", "is no object, so no conversation"),
         (
             '{"type": "message", "id": "x", "conversation": "y"}',
-            "a message that does not stand behind its conversation",
+            "is a line that does not stand behind its conversation",
         ),
     ],
 )

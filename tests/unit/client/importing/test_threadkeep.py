@@ -109,6 +109,28 @@ def test_a_conversation_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
     assert read(lines(tmp_path, HEAD | {"id": "c"})) == {"c": "the conversation's `id` is none of Threadkeep's"}
 
 
+DAMAGED = {"type": "damaged", "conversation": CONVERSATION, "first": QUESTION, "last": QUESTION, "count": 1}
+
+
+def test_what_could_not_be_exported_is_told_and_what_stood_under_it_begins_anew(tmp_path: Path) -> None:
+    built = read_one(lines(tmp_path, HEAD, MESSAGES[1], DAMAGED), CONVERSATION)
+    assert [(one.id, one.parent) for one in built.messages] == [(ANSWER, None)]
+    assert built.notes["damaged"] == 1
+    assert built.metadata == HEAD["metadata"], "nothing is added to what is ours"
+    told = in_chatgpts_form()
+    told["mapping"][QUESTION] = {"id": QUESTION, "parent": None, "children": [ANSWER], "message": None}
+    told["metadata"]["damaged"] = [{name: DAMAGED[name] for name in ("first", "last", "count")}]
+    same = read_one(write(tmp_path / "f", [told]), CONVERSATION)
+    assert same.messages == built.messages
+    assert same.notes == built.notes
+
+
+def test_lines_of_a_later_version_are_passed_over(tmp_path: Path) -> None:
+    later = {"type": "annotation", "conversation": CONVERSATION, "x": 1}
+    built = read_one(lines(tmp_path, HEAD, MESSAGES[0], later, MESSAGES[1]), CONVERSATION)
+    assert [one.id for one in built.messages] == [QUESTION, ANSWER]
+
+
 def in_chatgpts_form() -> dict[str, Any]:
     """As our export writes it: what the form cannot say stands in `metadata.threadkeep`."""
     mapping: dict[str, Any] = {"root": {"id": "root", "parent": None, "children": [QUESTION], "message": None}}
