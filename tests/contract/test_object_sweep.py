@@ -96,8 +96,11 @@ def test_more_than_one_request_lists_or_deletes_all_go(swept: Swept, monkeypatch
     assert swept.sweep.remove(key) == 0
 
 
-def test_of_a_versioned_bucket_every_version_and_every_delete_marker_goes(s3: dict[str, Bucket]) -> None:
+def test_of_a_versioned_bucket_every_version_and_every_delete_marker_goes(
+    s3: dict[str, Bucket], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A version would outlive the erasure, and be there for whoever lists versions."""
+    monkeypatch.setattr(sweep_s3, "_BATCHES_MAX", 5)
     client: S3Client
     client, name = s3["versioned"]
     key = ConversationKey("a", ids.mint(NOW_MS))

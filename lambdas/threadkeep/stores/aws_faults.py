@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
+from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientError, IncompleteReadError
 from botocore.exceptions import ConnectionError as NotConnected
 
 from threadkeep.domain.errors import WarmThrottled, WarmUnavailable
@@ -60,5 +60,5 @@ def warm_unavailable() -> Iterator[None]:
         if code_of(error) in _UNAVAILABLE or status >= _SERVER_ERROR:
             raise WarmUnavailable(f"{error.operation_name}: {code_of(error)}") from error
         raise
-    except (NotConnected, HTTPClientError, IncompleteReadError) as error:
-        raise WarmUnavailable(f"{type(error).__name__}: AWS was not reached, or broke off") from error
+    except (NotConnected, HTTPClientError, IncompleteReadError, FlexibleChecksumError) as error:
+        raise WarmUnavailable(f"{type(error).__name__}: AWS was not reached, or broke off or garbled its answer") from error

@@ -8,6 +8,7 @@ from botocore.exceptions import (
     ClientError,
     ConnectTimeoutError,
     EndpointConnectionError,
+    FlexibleChecksumError,
     IncompleteReadError,
     NoCredentialsError,
     ReadTimeoutError,
@@ -41,6 +42,7 @@ def refusal(code: str, status: int) -> ClientError:
         ConnectTimeoutError(endpoint_url="https://example.invalid"),
         ReadTimeoutError(endpoint_url="https://example.invalid"),
         IncompleteReadError(actual_bytes=1, expected_bytes=2),
+        FlexibleChecksumError(error_msg="an object's checksum does not match what came of it"),
     ],
     ids=repr,
 )
