@@ -61,4 +61,4 @@ def warm_unavailable() -> Iterator[None]:
             raise WarmUnavailable(f"{error.operation_name}: {code_of(error)}") from error
         raise
     except (NotConnected, HTTPClientError, IncompleteReadError, FlexibleChecksumError) as error:
-        raise WarmUnavailable(f"{type(error).__name__}: AWS was not reached, or broke off or garbled its answer") from error
+        raise WarmUnavailable(f"{type(error).__name__}: AWS was not reached, broke off or was garbled") from error
