@@ -141,7 +141,7 @@ class Resting:
             watched: Any = Watched(bucket, before, after)
             cold.buckets[region] = watched
         services = self.house.services
-        stores = {name: Watched(getattr(services, name), before, after) for name in ARCHIVING}
+        stores: dict[str, Any] = {name: Watched(getattr(services, name), before, after) for name in ARCHIVING}
         return dataclasses.replace(services, cold=cold, **stores)
 
     # --- what is read ---------------------------------------------------------------------------------------------

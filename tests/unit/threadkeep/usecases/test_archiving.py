@@ -307,6 +307,21 @@ def test_a_segment_that_is_damaged_before_it_has_settled_is_written_again_and_no
     assert len(resting.manifests) == 1
 
 
+def test_what_is_damaged_too_early_is_restored_and_still_not_removed(house: House) -> None:
+    resting = a_few(house)
+    resting.pass_()
+    (manifest,) = resting.manifests
+    lose(resting, *REGIONS)
+    house.warm.due_at[resting.key] = times.to_rfc3339(manifest.archived_ms + ARCHIVE_SETTLE_MS - 1)
+    outcome = resting.pass_()
+    assert outcome is not None
+    assert (outcome.state, outcome.segments, outcome.removed) == ("settling", 0, 0)
+    assert resting.warm == set(resting.said)
+    assert manifest.object_key in resting.objects()
+    resting.go_cold()
+    resting.check_cold()
+
+
 def test_a_segment_that_is_damaged_while_it_is_being_removed_is_put_together_from_both(house: House) -> None:
     """One member is lost everywhere, and the table still has its messages; those of the other have left it."""
     resting = said(house, *(f"number {number}" for number in range(150)))
