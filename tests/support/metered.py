@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +30,9 @@ QUESTION_CHARS: Final = 250
 ANSWER_CHARS: Final = 1_500
 _BATCH: Final = 25
 """DynamoDB takes no more puts at once."""
-_CHATS: Final = Path(__file__).parents[1] / "data" / "chats-demo.jsonl"
+_ROOT: Final = Path(__file__).parents[2]
+_CHATS: Final = _ROOT / "tests" / "data" / "chats-demo.jsonl"
+_RECORDED: Final = _ROOT / "lambdas" / "threadkeep" / "responder" / "recorded_answers.jsonl"
 
 
 def table_client(endpoint: str) -> DynamoDBClient:
@@ -78,12 +82,38 @@ class Texts:
 TEXTS: Final = Texts()
 
 
-def turns(house: House, conversation: str, count: int, parent: str | None = None) -> list[StoredMessage]:
-    """So many messages of a path, questions and answers in turn, as they are stored: of ids a minute apart."""
+def of_usual_sizes() -> Iterator[tuple[str, str]]:
+    """Questions and answers in turn, with their roles, of the sizes that other stores were measured with."""
+    for number in count():
+        yield "user", TEXTS.cut("user", 2 * number, QUESTION_CHARS)
+        yield "assistant", TEXTS.cut("assistant", 2 * number + 1, ANSWER_CHARS)
+
+
+def as_written() -> Iterator[tuple[str, str]]:
+    """Messages as people and models wrote them, with their roles, over and over.
+
+    Each comes again after 55 KB: beyond what DEFLATE remembers (32 KiB), so that they compress like others of them.
+    """
+    said = [
+        (message["role"], text)
+        for line in _CHATS.read_text().splitlines()
+        for message in json.loads(line)["messages"]
+        for text in (message["text"], *(other["text"] for other in message.get("alternates", [])))
+    ]
+    for line in _RECORDED.read_text().splitlines():
+        turn = json.loads(line)
+        said += [("user", turn["question"]), ("assistant", turn["answer"])]
+    return cycle(said)
+
+
+def turns(
+    house: House, conversation: str, number: int, said: Iterator[tuple[str, str]] | None = None
+) -> list[StoredMessage]:
+    """So many messages of a path as they are stored, of usual sizes unless told: their ids are a minute apart."""
     made: list[StoredMessage] = []
-    for number in range(count):
-        is_answer = number % 2 == 1
-        role = "assistant" if is_answer else "user"
+    parent: str | None = None
+    for role, text in islice(said or of_usual_sizes(), number):
+        is_answer = role == "assistant"
         house.clock.ms += 60_000
         extra: dict[str, Any] = {"model": "gpt-4o-2024-05-13"} if is_answer else {}
         message = Message.new(
@@ -92,7 +122,7 @@ def turns(house: House, conversation: str, count: int, parent: str | None = None
             parent=parent,
             role=role,  # type: ignore[arg-type]  # of the two that there are
             status="complete",
-            parts=text_parts(TEXTS.cut(role, number, ANSWER_CHARS if is_answer else QUESTION_CHARS)),
+            parts=text_parts(text),
             metadata={},
             **extra,
         )
