@@ -67,7 +67,7 @@ async def import_file(target: Target, path: Path, options: ImportOptions) -> int
     except UnreadableError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
-        raise CommandError(f"{error.filename or path} cannot be read or unpacked: {error.strerror}") from error
+        raise CommandError(f"{error.filename or path} cannot be read or unpacked: {error.strerror or error}") from error
     return 0 if report.is_whole else 1
 
 
