@@ -125,7 +125,8 @@ class SegmentWriter:
         if line.conversation != self._key.conversation or line.id <= self._last:
             raise ValueError(f"message {line.id} has no place behind {self._last or 'nothing'} in this segment")
         text = line.to_bytes()
-        self._bytes += len(text)
+        # Without the places of line breaks: who gathers messages for a segment counts what they say.
+        self._bytes += len(encode(line))
         self._count += 1
         if self._count > SEGMENT_MESSAGES_MAX or (self._count > 1 and self._bytes > SEGMENT_BYTES_MAX):
             raise ValueError(f"a segment takes {SEGMENT_MESSAGES_MAX} messages or {SEGMENT_BYTES_MAX} bytes at most")

@@ -13,7 +13,9 @@ from msgspec import Raw
 
 from tests.support.conversations import NOW_MS, message, text_parts
 from threadkeep.domain import ids
+from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.stores import segments
 from threadkeep.stores.segments import Line, SegmentWriter, read_lines
 
 CHATS = Path(__file__).parents[3] / "data" / "chats-demo.jsonl"
@@ -52,6 +54,27 @@ def test_a_member_takes_at_most_nine_twentieths_of_its_raw_text() -> None:
         assert member.size_bytes <= 0.45 * raw
         assert member.size_bytes <= 0.5 * text
     assert next(left, None) is None
+
+
+def test_messages_that_fit_a_segment_by_what_they_say_fit_it_with_all_their_line_breaks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who gathers them counts the messages as they are; an archiver that is then refused would be so for ever."""
+    monkeypatch.setattr(segments, "SEGMENT_BYTES_MAX", 300_000)
+    spread = ({"type": Raw(b'"data"'), "spread": Raw(b"[" + b"\n\r" * 11_000 + b"]")},)
+    writer = SegmentWriter(KEY)
+    size_bytes = count = 0
+    while True:
+        stored = StoredMessage(message(KEY, spread, now_ms=NOW_MS + count), 1)
+        size_bytes += len(encode(stored))
+        if size_bytes > 300_000:
+            break
+        writer.add(Line.of(stored))
+        count += 1
+    segment = writer.finish()
+    assert len(gzip.decompress(segment.content)) > 300_000
+    assert sum(member.count for member in segment.members) == count > 10
+    assert next(read_lines(segment.content)).parts == spread
 
 
 def test_a_line_may_say_more_than_this_version_knows() -> None:
