@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -28,7 +29,7 @@ def spoken(count: int) -> list[StoredMessage]:
     said: list[StoredMessage] = []
     for number, turn in enumerate(itertools.islice(itertools.cycle(itertools.chain(*chats)), count)):
         at_ms = NOW_MS + 20_000 * number
-        fields = {"parent": said[-1].message.id} if said else {}
+        fields: dict[str, Any] = {"parent": said[-1].message.id} if said else {}
         if "model" in turn:
             fields |= {"model": turn["model"], "usage": {"output_tokens": Raw(str(len(turn["text"]) // 4).encode())}}
         made = message(KEY, text_parts(turn["text"]), now_ms=at_ms, role=turn["role"], **fields)
