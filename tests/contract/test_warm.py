@@ -435,12 +435,13 @@ def test_pages_hold_each_message_once_and_end_where_the_messages_do(store: WarmS
     assert found == sorted(sent, reverse=True)
 
 
-def test_both_bounds_are_exclusive_and_need_be_no_message(store: WarmStore) -> None:
+@pytest.mark.parametrize("consistent", [True, False])
+def test_both_bounds_are_exclusive_and_need_be_no_message(store: WarmStore, *, consistent: bool) -> None:
     key = create(store)
     one, two, three, four = (put(store, key, now_ms=NOW_MS + 10 * number).id for number in range(4))
 
     def read(*, limit: int = 10, **bounds: str) -> tuple[list[str], bool]:
-        page = store.read_messages(key, limit=limit, **bounds)
+        page = store.read_messages(key, limit=limit, consistent=consistent, **bounds)
         return [stored.message.id for stored in page.messages], page.more
 
     assert read() == ([four, three, two, one], False)
