@@ -21,7 +21,7 @@ from threadkeep_client.cli import main
 from threadkeep_client.keeping import Export, ExportFormat
 
 PATIENCE_S: Final = 60
-LARGE: Final = noise(600_000)
+LARGE: Final = noise(420_000)
 """Its body goes to the bucket."""
 FIVE_MB: Final = noise(5_000_000)
 
