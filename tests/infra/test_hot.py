@@ -14,7 +14,7 @@ from tests.infra.synthesized import Deployment, resolve
 from threadkeep import schema
 
 REGIONS = ("eu-central-1", "us-east-1")
-NAMES = (*schema.ROUTES, "sweeper", "responder")
+NAMES = (*schema.ROUTES, "sweeper", "responder", "herald")
 
 
 @pytest.fixture(params=REGIONS)

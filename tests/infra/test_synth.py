@@ -23,7 +23,7 @@ def test_cfn_lint_finds_nothing_in_either_region_but_what_is_wrong(aws: Deployme
     template["Resources"]["Cache"]["Properties"]["ConnectionType"] = "internet"
     path = tmp_path / "wrong.template.json"
     path.write_text(json.dumps(template), encoding="utf-8")
-    assert len(aws.paths) == len(aws.templates) == 11
+    assert len(aws.paths) == len(aws.templates) == 12
     (finding,) = lint([*aws.paths, path], aws.settings.regions)
     assert finding.startswith("wrong.template.json: E3030 'internet' is not one of ['public', 'vpc']")
     assert finding.endswith("at Resources/Cache/Properties/ConnectionType")
