@@ -152,7 +152,7 @@ ANNOUNCER: Final = Bulkhead(
 
 ERASER: Final = Bulkhead(
     name="eraser",
-    # What it deletes in bulk are items whose tombstone it has read; no other bulkhead deletes anything for good.
+    # What it deletes in bulk are items whose tombstone it has read.
     table=("dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem"),
     sweeps=True,
     takes="erase",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -12,7 +13,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-BATCH_MAX = 100
+BATCH_MAX: Final = 100
 """Records of one batch: so many keys are asked for at once (DynamoDB takes 100 in a BatchGetItem)."""
 
 

@@ -10,21 +10,26 @@ import pytest
 from stacks import bulkheads
 from tests.infra.synthesized import ACCOUNT, Deployment, resolve
 from threadkeep import schema
-from threadkeep.config import Config, HotConfig, ModelConfig
+from threadkeep.config import Config, HotConfig, ModelConfig, Terms
 
 REGIONS = ("eu-central-1", "us-east-1")
-NAMES = (*schema.ROUTES, "authorizer", "sweeper", "responder")
+NAMES = (*schema.ROUTES, "authorizer", "sweeper", "responder", "announcer", "eraser", "herald")
 TABLE = "threadkeep-prod"
 BUCKETS = {region: f"threadkeep-prod-{ACCOUNT}-{region}" for region in REGIONS}
 READ = {"dynamodb:GetItem", "dynamodb:Query"}
 WRITE = {"dynamodb:PutItem", "dynamodb:UpdateItem"}
+TAKE = {
+    f"sqs:{action}"
+    for action in ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl", "ReceiveMessage")
+}
+TERMS = Terms(regions=REGIONS, pitr_days=21, second_pass_ms=1_800_000)
 
 
 class Function(msgspec.Struct, frozen=True):
     region: str
     name: str
     api: str
-    arn_of_failed: str
+    queues: dict[str, str]
     properties: dict[str, Any]
     statements: list[dict[str, Any]]
 
@@ -46,6 +51,9 @@ class Function(msgspec.Struct, frozen=True):
     @property
     def bucket(self) -> str:
         return BUCKETS[self.region]
+
+    def arn_of_queue(self, name: str) -> str:
+        return f"{self.queues[name]}.Arn>"
 
     @property
     def arn_of_log(self) -> str:
@@ -69,14 +77,18 @@ def function(request: pytest.FixtureRequest, aws: Deployment) -> Function:
         for statement in resolve(policy["Properties"]["PolicyDocument"])["Statement"]
     ]
     (api,) = aws.resources("AWS::ApiGatewayV2::Api", stack)
-    (queue,) = aws.resources("AWS::SQS::Queue", stack)
-    return Function(region, name, f"<{api}>", f"<{queue}.Arn>", properties, statements)
+    queues = {
+        queue["Properties"]["QueueName"].removeprefix("threadkeep-prod-"): f"<{logical_id}"
+        for logical_id, queue in aws.resources("AWS::SQS::Queue", stack).items()
+    }
+    return Function(region, name, f"<{api}>", queues, properties, statements)
 
 
 def test_it_runs_on_lambdas_current_python_on_arm(function: Function) -> None:
     properties = function.properties
     assert (properties["Runtime"], properties["Architectures"]) == ("python3.14", ["arm64"])
-    assert properties["Timeout"] == {"sweeper": 60, "responder": 900}.get(function.name, 10)
+    longer_s = {"sweeper": 60, "responder": 900, "announcer": 30, "eraser": 120, "herald": 15}
+    assert properties["Timeout"] == longer_s.get(function.name, 10)
     assert properties["MemorySize"] == 256
     assert properties["TracingConfig"] == {"Mode": "Active"}
     assert properties["FunctionName"] == f"threadkeep-prod-{function.name}"
@@ -93,7 +105,7 @@ def test_no_two_functions_share_a_role_and_no_role_has_a_managed_policy(aws: Dep
     for region in REGIONS:
         functions = aws.resources("AWS::Lambda::Function", f"Realtime-{region}").values()
         roles = [function["Properties"]["Role"]["Fn::GetAtt"][0] for function in functions]
-        assert len(set(roles)) == len(roles) == len(NAMES)
+        assert len(set(roles)) == len(roles) == len(NAMES) + 2  # the exporter, and what looks the table's stream up
         for role in roles:
             properties = aws.resources("AWS::IAM::Role", f"Realtime-{region}")[role]["Properties"]
             assert not {"ManagedPolicyArns", "Policies"} & set(properties)
@@ -130,6 +142,7 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
             uploads: get_and_put,
             **blobs,
             f"{lambda_}function:threadkeep-prod-responder": {"lambda:InvokeFunction"},
+            function.arn_of_queue("export"): {"sqs:SendMessage"},
         },
         "stream": {**writer, **segments, uploads: get, **blobs},
         "history": {
@@ -138,6 +151,7 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
             index: {"dynamodb:Query"},
             **segments,
             **downloads,
+            **{f"arn:aws:s3:::{bucket}/exports/*": get for bucket in BUCKETS.values()},
         },
         "authorizer": {},
         "sweeper": writer,
@@ -145,13 +159,43 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
             **writer,
             **segments,
             f"{secrets}secret:llm-key-??????": {"secretsmanager:GetSecretValue"},
-            function.arn_of_failed: {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"},
+            function.arn_of_queue("failed-answers"): {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"},
+        },
+    }
+    expected |= {
+        "announcer": {
+            table: {"dynamodb:BatchGetItem"},
+            f"<{latest_stream_of(function)}.StreamArn>": {
+                "dynamodb:DescribeStream",
+                "dynamodb:GetRecords",
+                "dynamodb:GetShardIterator",
+            },
+            function.arn_of_queue("erase"): {"sqs:SendMessage"},
+            function.arn_of_queue("tell"): {"sqs:SendMessage"},
+            function.arn_of_queue("failed-changes"): {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"},
+        },
+        "eraser": {
+            table: {"dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem"},
+            **{
+                f"arn:aws:s3:::{own}/{kind}/*": {"s3:DeleteObject", "s3:DeleteObjectVersion"}
+                for kind in ("bodies", "blobs", "segments", "uploads")
+            },
+            f"arn:aws:s3:::{own}": {"s3:ListBucketVersions"},
+            function.arn_of_queue("erase"): TAKE | {"sqs:SendMessage"},
+        },
+        "herald": {
+            table: {"dynamodb:Query", "dynamodb:UpdateItem"},
+            **push,
+            **login,
+            function.arn_of_queue("tell"): TAKE | {"sqs:SendMessage"},
         },
     }
     always = {
         function.arn_of_log: {"logs:CreateLogStream", "logs:PutLogEvents"},
         "*": {"xray:PutTelemetryRecords", "xray:PutTraceSegments"},
     }
+    if function.name == "announcer":
+        always["*"] = always["*"] | {"dynamodb:ListStreams"}  # which knows no resource
     assert function.rights == expected[function.name] | always
 
 
@@ -159,7 +203,7 @@ def test_no_action_has_a_wildcard_and_no_table_bucket_or_cache_is_reached_by_one
     for resource, actions in function.rights.items():
         assert not [action for action in actions if "*" in action]
         if resource == "*":
-            assert {action.split(":")[0] for action in actions} == {"xray"}
+            assert {action for action in actions if not action.startswith("xray:")} <= {"dynamodb:ListStreams"}
         else:
             assert "*" not in resource.split("/")[0]
             assert "*" not in resource or resource.startswith(("arn:aws:s3:", "arn:aws:execute-api:"))
@@ -176,11 +220,23 @@ def test_its_environment_is_what_its_config_reads(function: Function) -> None:
     )
     expected = {
         "connection": config,
-        "send": msgspec.structs.replace(writer, responder_function="threadkeep-prod-responder"),
+        "send": msgspec.structs.replace(
+            writer,
+            responder_function="threadkeep-prod-responder",
+            terms=TERMS,
+            export_queue=f"{function.queues['export']}>",
+        ),
         "stream": writer,
         "history": writer,
         "sweeper": writer,
         "responder": msgspec.structs.replace(writer, model=model),
+        "announcer": msgspec.structs.replace(
+            config, hot=None, erase_queue=f"{function.queues['erase']}>", tell_queue=f"{function.queues['tell']}>"
+        ),
+        "eraser": msgspec.structs.replace(
+            config, hot=None, bucket=function.bucket, buckets=BUCKETS, erase_queue=f"{function.queues['erase']}>"
+        ),
+        "herald": msgspec.structs.replace(config, connections_url=pushes, tell_queue=f"{function.queues['tell']}>"),
         "authorizer": Config(
             stage="prod",
             region=function.region,
@@ -226,6 +282,14 @@ def hot(function: Function) -> HotConfig:
         user=f"threadkeep-prod-{function.name}",
         cache="threadkeep-prod-public",
     )
+
+
+def latest_stream_of(function: Function) -> str:
+    """The custom resource that the announcer's rights go by."""
+    (found,) = {
+        resource.strip("<>").removesuffix(".StreamArn") for resource in function.rights if "StreamArn" in resource
+    } or {""}
+    return found
 
 
 def listed(value: str | list[str]) -> list[str]:

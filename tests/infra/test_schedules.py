@@ -85,20 +85,35 @@ def test_nothing_but_rights_starts_the_responder(aws: Deployment, stack: str) ->
 
 def test_a_failed_answer_is_tried_once_more_and_then_its_request_is_kept(aws: Deployment, stack: str) -> None:
     config = resolve(aws.only("AWS::Lambda::EventInvokeConfig", stack)["Properties"])
-    (queue,) = aws.resources("AWS::SQS::Queue", stack)
+    queue, _ = failed_answers(aws, stack)
     assert config["FunctionName"] == f"<{function_id(aws, stack, 'responder')}>"
     assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (1, 15 * 60)
     assert config["DestinationConfig"] == {"OnFailure": {"Destination": f"<{queue}.Arn>"}}
 
 
 def test_the_failed_are_kept_encrypted_for_a_week_and_only_tls_reaches_them(aws: Deployment, stack: str) -> None:
-    properties = aws.only("AWS::SQS::Queue", stack)["Properties"]
+    queue, properties = failed_answers(aws, stack)
     assert properties["SqsManagedSseEnabled"] is True
     assert properties["MessageRetentionPeriod"] == 7 * 24 * 3600
-    (statement,) = aws.only("AWS::SQS::QueuePolicy", stack)["Properties"]["PolicyDocument"]["Statement"]
+    (statement,) = [
+        statement
+        for policy in aws.resources("AWS::SQS::QueuePolicy", stack).values()
+        if policy["Properties"]["Queues"] == [{"Ref": queue}]
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
     assert statement["Effect"] == "Deny"
     assert statement["Action"] == "sqs:*"
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def failed_answers(deployment: Deployment, stack: str) -> tuple[str, dict[str, Any]]:
+    """The queue that keeps them: its logical id and properties."""
+    (found,) = [
+        (logical_id, queue["Properties"])
+        for logical_id, queue in deployment.resources("AWS::SQS::Queue", stack).items()
+        if queue["Properties"]["QueueName"] == "threadkeep-prod-failed-answers"
+    ]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -127,10 +142,10 @@ def test_without_a_model_there_is_no_responder_and_nobody_starts_one(bundle: Bun
     stack = f"Realtime-{REGION}"
     everything = json.dumps(deployment.templates).lower()
     assert "responder" not in everything
-    assert "lambda:invokefunction" not in json.dumps(deployment.resources("AWS::IAM::Policy")).lower()
+    assert "lambda:invokefunction" not in json.dumps(deployment.resources("AWS::IAM::Policy", stack)).lower()
     assert function_id(deployment, stack, "sweeper")
-    for kind in ("AWS::SQS::Queue", "AWS::Lambda::EventInvokeConfig"):
-        assert not deployment.resources(kind)
+    assert not deployment.resources("AWS::Lambda::EventInvokeConfig", stack)
+    assert "failed-answers" not in everything
 
 
 def listed(value: str | list[str]) -> list[str]:
