@@ -68,6 +68,10 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             return None
         return times.from_rfc3339(self.active_at) + PULSE_EVERY_MS + self.retention_days * _DAY_MS
 
+    def lives_ms(self, now_ms: int) -> int | None:
+        """How long it has at least, 1 ms if nothing; None where it has no end. A cache keeps it no longer."""
+        return None if self.expires_ms is None else max(1, self.expires_ms - now_ms)
+
     def is_expired(self, now_ms: int) -> bool:
         """Whether it is to be treated as gone. Trust it with an ``active_at`` that is the pulse's alone."""
         return self.expires_ms is not None and now_ms >= self.expires_ms

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 from msgspec import UNSET
 
@@ -15,7 +17,7 @@ from threadkeep.domain.commands import (
     Unsubscribe,
     UpdateConversation,
 )
-from threadkeep.domain.errors import Refused, conflict, not_found
+from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey
 from threadkeep.domain.streams import Full
 from threadkeep.domain.tail import Erased
@@ -102,6 +104,10 @@ def subscribe(services: Services, caller: Caller, command: Subscribe) -> Reply:
         case Erased():
             raise not_found()
     tip = read_tip(services, key)
+    with suppress(HotUnavailable):
+        # It may have lost the newest message, or never have heard of it; and whose the conversation is.
+        lives_ms = conversation.lives_ms(services.clock.now_ms())
+        services.hot.load(key, (), owner=conversation.owner, newest=tip.settled, lives_ms=lives_ms)
     return {
         "conversation": _with_activity(services, caller, conversation),
         "leaf": tip.leaf,

@@ -160,6 +160,6 @@ def _load(
     newest: str | UnsetType | None = UNSET,
     reader: str | None = None,
 ) -> None:
-    lives_ms = None if head.expires_ms is None else max(1, head.expires_ms - services.clock.now_ms())
+    lives_ms = head.lives_ms(services.clock.now_ms())
     with suppress(HotUnavailable):  # it is a cache
         services.hot.load(key, held, owner=head.owner, newest=newest, reader=reader, lives_ms=lives_ms)
