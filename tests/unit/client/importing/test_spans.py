@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from threadkeep_client.importing import spans as module
 from threadkeep_client.importing.spans import spans
 
+# What could be taken for structure, and letters of several bytes.
+TEXTS = st.text(st.sampled_from('"\\{}[],\n:a\u00e9\U0001f642\ud83d'), max_size=6)
 VALUES = st.recursive(
-    st.none() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    st.none() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )
-OBJECTS = st.dictionaries(st.text(max_size=3), VALUES, max_size=3)
+OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=3)
 CHUNKS = st.sampled_from([1, 2, 3, 7, 64, 1 << 20])
 
 
@@ -51,6 +53,12 @@ def test_values_one_after_another_are_found_pretty_printed_or_not(
     data = "\n".join(json.dumps(value, indent=indent) for value in values).encode()
     if data:
         assert [json.loads(value) for value in chunked(data, chunk_bytes)] == values
+
+
+@pytest.mark.parametrize("chunk_bytes", range(1, 40))
+def test_what_looks_like_structure_in_a_text_is_none(chunk_bytes: int) -> None:
+    values = [{'"]},{': '\\"}]'}, "\\\\", {"x": ['"[', ",\n{"]}, '\\"']
+    assert [json.loads(value) for value in chunked(json.dumps(values).encode(), chunk_bytes)] == values
 
 
 def test_what_is_damaged_loses_nothing_else() -> None:
