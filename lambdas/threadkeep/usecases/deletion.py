@@ -1,4 +1,4 @@
-"""Deleting a conversation, and asking what has become of it (docs/protocol.md, section 7).
+"""Deleting a conversation, and asking what has become of it (docs/protocol.md, section 8).
 
 The tombstone is the deletion: it is durable before the reply, every read sees it, and each region's announcer has the
 rest done. What happens here beyond it only makes that quicker where the request came in.
