@@ -70,8 +70,8 @@ ID_AHEAD_MS_MAX: Final = 2 * 60_000
 """How far an id's time may lie ahead of the server's clock."""
 PULSE_EVERY_MS: Final = 60_000
 """A conversation's last activity is written at most so often."""
-ARCHIVE_IDLE_DAYS: Final = 30
-ARCHIVE_IDLE_MS: Final = ARCHIVE_IDLE_DAYS * 24 * 60 * 60_000
+ARCHIVE_IDLE_MS: Final = 30 * 24 * 60 * 60_000
+"""How long a conversation rests before it is archived, unless the settings say otherwise."""
 HEAD_CACHE_MS: Final = 10_000
 """How long a function trusts a conversation's owner without reading it again."""
 RETENTION_DAYS_MAX: Final = 36_500
