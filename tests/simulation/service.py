@@ -118,6 +118,7 @@ class Service:
             push=Push(self),
             clock=scheduler,
             region="here",
+            sleep=lambda seconds: scheduler.pause(round(seconds * 1_000)),
         )
         self._older: Any = None
 

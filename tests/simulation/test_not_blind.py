@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from tests.simulation.world import World
 from threadkeep.domain import streams
@@ -72,6 +73,26 @@ def the_leaf_is_nobodys(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(hot_memory, "judge_claim", lambda *_, **__: Claimed())
 
 
+def a_settled_answer_is_not_the_leaf(patch: pytest.MonkeyPatch) -> None:
+    settle = hot_memory.HotMemory.settle
+
+    def careless(self: Any, key: Any, stored: Any) -> Any:
+        with pytest.MonkeyPatch.context() as meanwhile:
+            meanwhile.setattr(hot_memory.HotMemory, "fill", lambda self, key, _: self.viewers(key))
+            return settle(self, key, stored)
+
+    patch.setattr(hot_memory.HotMemory, "settle", careless)
+
+
+def what_the_cache_lost_is_never_told_again(patch: pytest.MonkeyPatch) -> None:
+    load = hot_memory.HotMemory.load
+
+    def careless(self: Any, *place: Any, **told: Any) -> Any:
+        return load(self, *place, **told | {"newest": UNSET})
+
+    patch.setattr(hot_memory.HotMemory, "load", careless)
+
+
 @pytest.mark.parametrize(
     "plant",
     [
@@ -81,6 +102,8 @@ def the_leaf_is_nobodys(patch: pytest.MonkeyPatch) -> None:
         a_send_is_acknowledged_before_the_write,
         a_stream_settles_before_its_message_is_stored,
         the_leaf_is_nobodys,
+        a_settled_answer_is_not_the_leaf,
+        what_the_cache_lost_is_never_told_again,
     ],
 )
 def test_a_planted_fault_is_seen(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,11 @@ import msgspec
 
 from tests.simulation.network import Device, Frame, Network
 from tests.simulation.producing import Run
+from tests.simulation.reading import Reader
 from tests.simulation.scheduler import START_MS, Scheduler
 from tests.simulation.service import Service, serving, stored
 from tests.simulation.viewing import Viewer
-from tests.simulation.weather import draw
+from tests.simulation.weather import CALM, draw
 from threadkeep.domain import ids
 
 TURN_MS_MAX: Final = 180_000
@@ -52,6 +53,13 @@ class World:
         self.worker = Device(self.network, "worker", user="worker", scope="produce")
         self.conversation = self._new_id()
         self.viewers = [Viewer(device, self.conversation, self._check_shown) for device in (self.phone, self.tablet)]
+        self.reader = Reader(
+            Device(self.network, "laptop", user="ann", scope="chat"),
+            self.conversation,
+            check=self._check_path,
+            acknowledged=self._acknowledged,
+        )
+        self.read_last: list[Frame] | None = None
         self.answers: dict[str, Answer] = {}
         self.accepted: dict[str, Frame] = {}
         self.kills = 0
@@ -74,6 +82,7 @@ class World:
             self.service.calm_down()
             self.scheduler.run(until_ms=CALM_MS)
             self._is_over = True
+            self.scheduler.spawn(self._read_last)
             self.scheduler.run(until_ms=10_000)
             self._judge()
 
@@ -98,6 +107,7 @@ class World:
             return
         for viewer in self.viewers:
             self.scheduler.spawn(partial(viewer.go, lambda: self._is_over))
+        self.scheduler.spawn(partial(self.reader.go, lambda: self.service.weather is CALM))
         parent: str | None = None
         for _ in range(self.rng.randint(1, 2)):
             question = self._ask(parent)
@@ -165,6 +175,27 @@ class World:
         if answer is not None and not any(run.text.startswith(text) for run in answer.runs):
             raise Broken(f"a screen shows a mixture: {text!r}")
 
+    def _acknowledged(self) -> set[str]:
+        closed = {
+            stream for stream, answer in self.answers.items() if any(run.outcome == "complete" for run in answer.runs)
+        }
+        return closed | self.accepted.keys()
+
+    def _check_path(self, path: list[Frame], known: set[str]) -> None:
+        """A path has no gap, whatever the weather; and with the hot tier always there nothing acknowledged is missing.
+
+        Nobody forks then, so that the messages are one path. (What the hot tier lost or never heard of, a path without
+        a named leaf may lack until somebody subscribes: `_judge` looks for it at the end.)
+        """
+        parents = [message["parent"] for message in path]
+        self._require(parents == [*(message["id"] for message in path[1:]), None][: len(path)], f"a gap: {parents}")
+        if not self.weather.loses_hot and not self.service.losses:
+            missing = known - {message["id"] for message in path}
+            self._require(not missing, f"a path lacks what had been acknowledged: {missing}")
+
+    def _read_last(self) -> None:
+        self.read_last = self.reader.read()
+
     def _judge(self) -> None:
         table = stored(self.service, self.conversation)
         for name, message in self.accepted.items():
@@ -179,6 +210,19 @@ class World:
         self._require(not self.service.hot._deadlines, f"still filed: {list(self.service.hot._deadlines)}")
         for viewer in self.viewers:
             self._judge_screen(viewer, table)
+        self._judge_last_read(table)
+
+    def _judge_last_read(self, table: dict[str, Any]) -> None:
+        """In the end the path is read from the newest message that the table holds."""
+        if not table:
+            return
+        self._require(self.read_last is not None, "nobody could read")
+        expected, name = [], max(table)
+        while name is not None:
+            expected.append(name)
+            name = table[name]["parent"]
+        read = [message["id"] for message in self.read_last or ()]
+        self._require(read == expected, f"the last read is {read}, the table's path {expected}")
 
     def _judge_answer(self, answer: Answer, table: dict[str, Any]) -> None:
         message = table.get(answer.stream)
