@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Self, cast
 
 from threadkeep_client.connection import Connection, ConnectionSettings, Observer
@@ -31,11 +31,16 @@ class ConversationPage:
 
 @dataclass(frozen=True, slots=True)
 class MessagePage:
-    """Messages; `cursor` is None at the end, `tier` says where they came from (`hot`, `warm`, `cold`)."""
+    """Messages; `cursor` is None at the end, `tier` says where they came from (`hot`, `warm`, `cold`).
+
+    `damaged` tells of stretches that no region can give just now (`first`, `last`, `count`): they are not among the
+    messages.
+    """
 
     messages: list[Message]
     cursor: str | None
     tier: str
+    damaged: list[JsonObject] = field(default_factory=list)
 
 
 class Client(KeepingMethods):
@@ -194,7 +199,12 @@ class Client(KeepingMethods):
             limit=limit,
             **given(leaf=leaf, before=before, after=after, cursor=cursor),
         )
-        return MessagePage(messages=reply["messages"], cursor=reply.get("cursor"), tier=reply.get("tier", ""))
+        return MessagePage(
+            messages=reply["messages"],
+            cursor=reply.get("cursor"),
+            tier=reply.get("tier", ""),
+            damaged=reply.get("damaged") or [],
+        )
 
     async def messages(
         self, conversation: str, *, leaf: str | None = None, after: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NotRequired, TypedDict, cast
 
 from threadkeep_client.connection import Connection
@@ -25,6 +25,7 @@ class Export(TypedDict):
     bytes: NotRequired[int]
     skipped: NotRequired[int]
     url: NotRequired[str]
+    url_expires_at: NotRequired[str]
     error: NotRequired[str]
 
 
@@ -33,6 +34,7 @@ class Erasure(TypedDict):
 
     id: str
     conversation: str
+    reason: Literal["owner", "retention"]
     state: Literal["running", "done"]
     requested_at: str
     lines: list[JsonObject]
@@ -55,12 +57,14 @@ class Context:
         truncated: whether the path goes on towards the root, or something was left out.
         cursor: where older messages go on; None at the root.
         tier: the coldest that was read.
+        damaged: stretches of the history that no region can give just now: `first`, `last`, `count`.
     """
 
     messages: list[Message]
     truncated: bool
     cursor: str | None
     tier: str
+    damaged: list[JsonObject] = field(default_factory=list)
 
 
 class KeepingMethods:
@@ -96,6 +100,7 @@ class KeepingMethods:
             truncated=reply.get("truncated") is True,
             cursor=reply.get("cursor"),
             tier=reply.get("tier", ""),
+            damaged=reply.get("damaged") or [],
         )
 
     async def get_blob(self, conversation: str, blob: str) -> Download:

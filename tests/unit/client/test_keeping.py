@@ -8,6 +8,7 @@ from tests.unit.client.fake_server import FakeServer
 from threadkeep_client import Client
 
 C = "01900000-0000-7000-8000-000000000001"
+DAMAGED = {"damaged": [{"first": C, "last": C, "count": 1}]}
 
 
 async def answered(server: FakeServer, action: str, reply: dict[str, Any]) -> None:
@@ -25,11 +26,14 @@ def asked(server: FakeServer) -> dict[str, Any]:
 
 async def test_a_context_is_read_within_bounds(server: FakeServer) -> None:
     message: Any = {"id": "m", "parts": []}
-    await answered(server, "context.read", {"messages": [message], "truncated": True, "cursor": "x", "tier": "hot"})
+    await answered(
+        server, "context.read", {"messages": [message], "truncated": True, "cursor": "x", "tier": "hot"} | DAMAGED
+    )
     async with Client(server.url, "t") as client:
         context = await client.read_context(C, leaf="l", max_messages=3, max_tokens=100, cursor="y")
     assert asked(server) == {"conversation": C, "leaf": "l", "max_messages": 3, "max_tokens": 100, "cursor": "y"}
     assert (context.messages, context.truncated, context.cursor, context.tier) == ([message], True, "x", "hot")
+    assert context.damaged == DAMAGED["damaged"]
 
 
 async def test_what_is_not_given_is_not_sent(server: FakeServer) -> None:
@@ -38,6 +42,14 @@ async def test_what_is_not_given_is_not_sent(server: FakeServer) -> None:
         context = await client.read_context(C)
     assert asked(server) == {"conversation": C}
     assert (context.truncated, context.cursor) == (False, None)
+
+
+async def test_a_page_tells_what_no_region_could_give(server: FakeServer) -> None:
+    await answered(server, "message.list", {"messages": [], "cursor": None, "tier": "cold"} | DAMAGED)
+    async with Client(server.url, "t") as client:
+        assert (await client.list_messages(C)).damaged == DAMAGED["damaged"]
+        await answered(server, "message.list", {"messages": [], "cursor": None, "tier": "cold"})
+        assert (await client.list_messages(C)).damaged == []
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ FORMATS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
 _CHUNK_BYTES: Final = 256 * 1024
 _SILENCE_S: Final = 60.0
 """How long the store may say nothing while a file comes."""
-_POLLS: Final = Backoff(base_s=1.0, ceiling_s=10.0, floor_s=0.5)
+_POLLS: Final = Backoff(base_s=1.0, ceiling_s=10.0, floor_s=1.0)
 
 
 async def export_file(target: Target, conversation: str | None, *, form: ExportFormat, path: Path | None) -> int:

@@ -16,8 +16,9 @@ PARTS_BYTES_MAX: Final = 8 * 1024 * 1024
 """The parts of a message as JSON (section 6)."""
 PARTS_MAX: Final = 1_000
 """The service takes no more parts in one message."""
-_DEPTH_MAX: Final = 50
-"""The service reads JSON 64 deep, with all that stands around a value."""
+_VALUE_DEPTH_MAX: Final = 40
+_PARTS_DEPTH_MAX: Final = 50
+"""The service reads JSON 64 deep, with all that stands around parts; and there is more around a value."""
 _RESERVED_BYTES: Final = 256
 """Of a conversation's metadata, for what is found out later: its flags, and where its reader left it."""
 
@@ -58,7 +59,7 @@ def _fill(into: JsonObject, fields: Mapping[str, Any], left: int, notes: Counter
 
 
 def _size(name: str, value: Any) -> int | None:
-    if is_deep(value):
+    if is_deep(value, _VALUE_DEPTH_MAX):
         return None
     try:
         return json_bytes(name) + json_bytes(value) + len(":,")
@@ -70,7 +71,7 @@ def data_part(form: Form, kind: str, value: Any, notes: Counter[str]) -> Part:
     """A part of a kind that Threadkeep has no own part for, as the export has it."""
     part: Part = {"type": "data", "source": form, "kind": kind}
     try:
-        text = to_json(value) if not is_deep(value) else None
+        text = to_json(value) if not is_deep(value, _VALUE_DEPTH_MAX) else None
     except (ValueError, TypeError):
         text = None
     if text is None:
@@ -88,7 +89,7 @@ def bounded(parts: list[Part], notes: Counter[str]) -> list[Part]:
         reason = f"its parts take more than {PARTS_BYTES_MAX} bytes" if json_bytes(parts) > PARTS_BYTES_MAX else None
     except (ValueError, TypeError):
         reason = "they hold a number that JSON has no word for"
-    if reason is None and is_deep(parts):
+    if reason is None and is_deep(parts, _PARTS_DEPTH_MAX):
         reason = "they are nested too deeply"
     if reason is None:
         return parts
@@ -96,10 +97,10 @@ def bounded(parts: list[Part], notes: Counter[str]) -> list[Part]:
     return [{"type": "data", "kind": "parts", "omitted": reason}]
 
 
-def is_deep(value: Any) -> bool:
-    """Whether a value is nested deeper than is safe to send."""
+def is_deep(value: Any, depth_max: int) -> bool:
+    """Whether a value is nested deeper than that."""
     level = [value]
-    for _ in range(_DEPTH_MAX):
+    for _ in range(depth_max):
         level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in _inside(outer)]
         if not level:
             return False

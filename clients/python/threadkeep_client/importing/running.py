@@ -107,6 +107,9 @@ async def _import_one(client: Client, entry: Entry, report: ImportReport, settin
             told = str(error) if isinstance(error, ThreadkeepError) else "interrupted"
             report.add(Row(entry, built.id, sent, built.notes, told))
         raise
+    if reason is not None and not sent.is_begun:
+        report.refused.append(entry.refusal(reason))
+        return
     report.add(Row(entry, built.id, sent, built.notes, reason))
 
 

@@ -184,6 +184,16 @@ def test_content_nested_too_deeply_is_left_out_and_counted(tmp_path: Path) -> No
     assert built.notes["contents_dropped"] == 1
 
 
+@pytest.mark.parametrize("depth", range(36, 52))
+def test_at_the_bound_of_depth_one_content_is_left_out_at_most(tmp_path: Path, depth: int) -> None:
+    deep: Any = []
+    for _ in range(depth):
+        deep = [deep]
+    told = one_message(tmp_path, {"content_type": "multimodal_text", "parts": ["said", {"x": deep}]})
+    assert told.parts[0] == {"type": "text", "text": "said"}
+    assert len(told.parts) == 2
+
+
 def test_a_message_larger_than_the_service_keeps_says_so_in_its_place(tmp_path: Path) -> None:
     parts = [{"asset": "x" * 3_000_000}] * 3
     nodes = {

@@ -75,6 +75,14 @@ async def test_what_is_refused_of_one_conversation_stops_no_other(
     assert report.not_reached == 0
 
 
+async def test_a_conversation_whose_head_is_refused_was_not_begun(server: FakeServer, tmp_path: Path) -> None:
+    server.refuse("conversation.create", "bad_request")
+    report = await bring(server, three(tmp_path))
+    assert [(refusal.source, refusal.reason[:11]) for refusal in report.refused] == [("a", "bad_request")]
+    assert [row.entry.source for row in report.imported] == ["b", "c"]
+    assert report.incomplete == []
+
+
 async def test_a_large_conversation_has_the_room_for_itself_and_is_not_overtaken_for_ever() -> None:
     room, inside, log = module._Room(10), 0, []
 
