@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.stores import object_keys
-from threadkeep.stores.aws_faults import warm_unavailable
+from threadkeep.stores.aws_faults import code_of, warm_unavailable
 from threadkeep.stores.buckets_s3 import Bucket
 
 if TYPE_CHECKING:
@@ -44,13 +48,23 @@ class ExportFilesS3:
                 )
                 parts.append({"PartNumber": number, "ETag": answer["ETag"]})
                 size += len(content)
+            self._complete(object_key, upload, parts)
+        except BaseException:
+            # What broke off is told, not that clearing up did too: the bucket's own rule takes the parts within a day.
+            with suppress(BotoCoreError, ClientError):
+                self._client.abort_multipart_upload(Bucket=self._bucket, Key=object_key, UploadId=upload)
+            raise
+        return size
+
+    def _complete(self, object_key: str, upload: str, parts: list[CompletedPartTypeDef]) -> None:
+        try:
             self._client.complete_multipart_upload(
                 Bucket=self._bucket, Key=object_key, UploadId=upload, MultipartUpload={"Parts": parts}
             )
-        except BaseException:
-            self._client.abort_multipart_upload(Bucket=self._bucket, Key=object_key, UploadId=upload)
+        except ClientError as error:
+            if code_of(error) == "NoSuchUpload":  # of an attempt whose answer was lost: it may be there, or not
+                raise WarmUnavailable("CompleteMultipartUpload: its outcome is not known") from error
             raise
-        return size
 
     def presign_get(self, tenant: str, export: str, *, region: str, name: str, lives_s: int) -> str:
         """See `ExportFiles`. Signed here, with the function's own rights; S3 is not asked."""
