@@ -12,6 +12,7 @@ import pytest
 from stacks.app import ROOT
 from stacks.settings import Settings, SettingsError, find
 from tests.infra.conftest import LOCAL
+from threadkeep.config import Terms
 
 AWS: dict[str, Any] = {
     "target": "aws",
@@ -67,6 +68,15 @@ def test_a_missing_setting_is_named(name: str) -> None:
         ("archive_idle_days", "30", "from 1 to 3650"),
         ("archive_settle_minutes", 0, "from 20 to 10080"),
         ("archive_settle_minutes", 19.9, "on the local target only"),
+        ("retention_days", {"acme": 0}, "whole days, at most 36500"),
+        ("retention_days", {"acme": 36_501}, "whole days, at most 36500"),
+        ("retention_days", {"": 7}, "a table of tenant"),
+        ("retention_days", 7, "a table of tenant"),
+        ("retention_days", {f"tenant-{number:05}": 7 for number in range(120)}, "2,048 letters"),
+        ("retention_days", {"\u754c" * 250: 7}, "2,048 letters"),
+        ("erasure_second_pass_minutes", 19, "on the local target only"),
+        ("erasure_second_pass_minutes", 0, "from 20 to 180"),
+        ("erasure_second_pass_minutes", 181, "from 20 to 180"),
         ("availability_zones", {"eu-central-1": ["eu-central-1a"]}, "two or more"),
         ("availability_zones", {"sa-east-1": ["sa-east-1a", "sa-east-1b"]}, "a table of region"),
         ("local_endpoint", "http://127.0.0.1:4566", "only there"),
@@ -85,6 +95,18 @@ def test_days_and_minutes_may_be_fractions_and_on_the_local_target_short_ones() 
     assert (aws.archive_idle_ms, aws.archive_settle_ms) == (129_600_000, 1_230_000)
     local = Settings.from_values(LOCAL | {"archive_idle_days": 0.0001, "archive_settle_minutes": 0.05})
     assert (local.archive_idle_ms, local.archive_settle_ms) == (8_640, 3_000)
+
+
+def test_functions_are_told_the_terms_and_by_default_nothing_expires() -> None:
+    assert Settings.from_values(AWS).terms == Terms(
+        regions=("eu-central-1", "us-east-1"), pitr_days=35, second_pass_ms=1_800_000, retention_days={}
+    )
+    retention = {"*": 365, "acme": 30}
+    values = {"retention_days": retention, "erasure_second_pass_minutes": 20.5, "pitr_days": 7}
+    assert Settings.from_values(AWS | values).terms == Terms(
+        regions=("eu-central-1", "us-east-1"), pitr_days=7, second_pass_ms=1_230_000, retention_days=retention
+    )
+    assert Settings.from_values(LOCAL | {"erasure_second_pass_minutes": 0.1}).terms.second_pass_ms == 6_000
 
 
 OPENAI = {"kind": "openai", "name": "example-1", "base_url": "https://llm.example.com/v1"}
