@@ -148,6 +148,37 @@ async def test_exported_imported_elsewhere_and_exported_again_it_is_equal(
             assert comparable(exported(elsewhere, PHONE)) == wanted
 
 
+@FORMS
+@in_virtual_time
+async def test_what_could_not_be_read_loses_nothing_else_on_the_way(house: House, tmp_path: Path, form: str) -> None:
+    """A segment is lost in every region: the file says so, and whoever imports it is told, and has all the rest."""
+    async with HouseServer(house) as server:
+        conversation = house.conversation()
+        above: str | None = None
+        texts = [f"message {number}" for number in range(9)]
+        for text in texts:
+            above = house.message(conversation, above, text=text)
+        lose(house, conversation, slice(3, 6))
+        file = tmp_path / "export"
+        file.write_bytes(exported(house, PHONE, form=form))
+        report = await bring(server, BOB, file, new_ids=True)
+        assert report.is_whole, report
+        assert report.notes["damaged"] == 3
+        came = [line["parts"][0]["text"] for line in lines_of(exported(house, BOB)) if line["type"] == "message"]
+        assert sorted(came) == texts[:3] + texts[6:]
+
+
+def lose(house: House, conversation: str, which: slice) -> None:
+    """Archive some of the messages, and lose the segment."""
+    key = house.key(conversation)
+    stored = sorted(house.warm.messages[key].values(), key=lambda one: one.message.id)[which]
+    manifest = house.cold.write(key, stored, now_ms=house.clock.ms)
+    house.manifests.put(key, manifest)
+    house.manifests.remove_messages(key, [one.message.id for one in stored])
+    for bucket in house.cold.buckets.values():
+        del bucket.objects[manifest.object_key]
+
+
 def comparable(content: bytes) -> list[Any]:
     """All lines but for the time of the last activity, in the order of their ids; numbers as they were written."""
     lines = [json.loads(line, parse_float=str, parse_int=str) for line in content.splitlines()]
