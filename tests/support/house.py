@@ -131,9 +131,14 @@ class House:
             own_quotas=self.own_quotas,
             push=self.push,
             clock=self.clock,
+            sleep=self.sleep,
             region=REGION,
             responder=self.responder,
         )
+
+    def sleep(self, seconds: float) -> None:
+        """So much time passes, at once."""
+        self.clock.ms += round(seconds * 1_000)
 
     # --- as a client --------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain.bounds import PAGE_ITEMS_MAX, TAIL_MESSAGES_MAX, TAIL_POLL_MS, TAIL_WAIT_MS
-from threadkeep.domain.errors import HotUnavailable, not_found
+from threadkeep.domain.errors import HotUnavailable, Refused, not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey, StoredMessage
 from threadkeep.domain.tail import Erased, Tail
 from threadkeep.usecases.leaf import Tip, read_live
@@ -83,7 +83,13 @@ def open_newest(services: Services, caller: Caller, conversation: str, wanted: W
             _load(services, key, (), head)  # so that the next one need not ask the table whose it is
         history.note(tail.messages)
         return Opened(history.path(tail.messages[0].message.id, after=wanted.after), history)
-    start, newest = _begin(services, history, wanted, tail)
+    try:
+        start, newest = _begin(services, history, wanted, tail)
+    except Refused:
+        if reader is not None:
+            # Others may be waiting for what we were going to read.
+            _load(services, key, (), head or read_own(services, caller, conversation), reader=reader)
+        raise
     if tail is not None and not tail.is_loading:
         for _ in islice(history.path(start, after=wanted.after), wanted.held_max):
             pass

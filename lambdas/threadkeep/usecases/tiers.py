@@ -240,7 +240,7 @@ def _merged(*sources: Iterator[StoredMessage]) -> Iterator[StoredMessage]:
     heads = [(next(source, None), source) for source in sources]
     while any(head is not None for head, _ in heads):
         newest = max(head.message.id for head, _ in heads if head is not None)
-        yield next(head for head, _ in reversed(heads) if head is not None and head.message.id == newest)
+        yield next(head for head, _ in heads if head is not None and head.message.id == newest)
         heads = [(_past(head, source, newest), source) for head, source in heads]
 
 

@@ -194,6 +194,16 @@ def test_damage_is_told_and_truncates(tale: Tale) -> None:
     assert reply["truncated"]
 
 
+def test_a_context_with_damage_in_its_middle_is_truncated_though_it_reaches_the_root(tale: Tale) -> None:
+    chain = tale.chain(10)
+    tale.rest()
+    tale.damage(tale.archive(chain[3:6]), 0)
+    reply = context(tale)
+    assert ids_of(reply) == [*chain[:3], *chain[6:]]
+    assert (reply["cursor"], reply["truncated"]) == (None, True)
+    assert [stretch["count"] for stretch in reply["damaged"]] == [3]
+
+
 def test_a_context_costs_the_same_whatever_the_conversation_holds(house: House) -> None:
     counted = []
     for length in (10, 2_000):

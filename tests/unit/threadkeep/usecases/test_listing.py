@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.house import PHONE, WORKER, Frame, House, text_part
-from threadkeep.domain.bounds import FRAME_BYTES_MAX
+from tests.support.tiers import Tale
+from threadkeep.domain import ids
+from threadkeep.domain.bounds import FRAME_BYTES_MAX, PATH_STEPS_MAX
 
 
 def pages(house: House, conversation: str, **fields: Any) -> list[Frame]:
@@ -19,7 +21,6 @@ def pages(house: House, conversation: str, **fields: Any) -> list[Frame]:
         found.append(house.ok(PHONE, "message.list", conversation=conversation, cursor=cursor, **fields))
         cursor = found[-1]["cursor"]
         assert found[-1]["tier"] in {"hot", "warm"}
-        assert cursor is None or found[-1]["messages"], "a page with a cursor brings something"
         assert len(found) < 100, "the pages come to an end"
     return found
 
@@ -107,6 +108,30 @@ def test_bounds_with_nothing_between_them_give_an_empty_end(house: House, tree: 
     assert listed(house, tree.conversation, leaf=leaf, **crossed) == []
     assert listed(house, tree.conversation, leaf=leaf, before=tree.trunk[0]) == []
     assert listed(house, tree.conversation, leaf=leaf, after=tree.trunk[-1]) == []
+
+
+@LIMITS
+def test_before_is_a_message_of_the_path_whatever_came_after_it(house: House, tree: Tree, limit: int) -> None:
+    for leaf in (tree.trunk[5], tree.sides[tree.trunk[5]]):
+        path = [leaf, *tree.trunk[5::-1]] if leaf != tree.trunk[5] else tree.trunk[5::-1]
+        newer = {"leaf": leaf, "before": tree.trunk[9], "limit": limit}
+        assert listed(house, tree.conversation, **newer) == path, "a bound that lies beyond the leaf bounds nothing"
+        older = {"leaf": leaf, "before": tree.trunk[3], "limit": limit}
+        assert listed(house, tree.conversation, **older) == tree.trunk[2::-1]
+    side = {"before": tree.sides[tree.trunk[5]], "limit": limit}
+    assert listed(house, tree.conversation, **side) == tree.trunk[5::-1]
+
+
+def test_a_path_longer_than_one_request_may_walk_to_a_bound_is_walked_in_several(house: House) -> None:
+    tale = Tale(house)
+    chain = tale.chain(2 * PATH_STEPS_MAX + 50)
+    between = ids.mint(ids.time_ms(chain[20]))
+    while between in chain or not chain[19] < between < chain[21]:
+        between = ids.mint(ids.time_ms(chain[20]))
+    expected = [message for message in reversed(chain) if message < between]
+    found = pages(house, tale.conversation, before=between, limit=100)
+    assert [message["id"] for page in found for message in page["messages"]] == expected
+    assert [len(page["messages"]) for page in found] == [0, 0, len(expected)]
 
 
 def test_a_bound_between_ids_need_not_exist(house: House, tree: Tree) -> None:

@@ -206,15 +206,25 @@ def test_of_a_loader_that_died_another_takes_the_lease(tale: Tale) -> None:
 
 def test_who_may_not_read_it_takes_no_lease(tale: Tale) -> None:
     tale.chain(50)
-    reply = tale.house.say(CAROL, "message.list", conversation=tale.conversation)
+    asked = {"conversation": tale.conversation, "limit": 20}
+    reply = tale.house.say(CAROL, "message.list", **asked)
     assert reply["code"] == "not_found"
     newest(tale)
-    assert tale.house.say(CAROL, "message.list", conversation=tale.conversation) == reply
+    assert tale.house.say(CAROL, "message.list", **asked) == reply, "though all that was asked for is in the tail"
     tale.chain(1, tale.ids[-1])
     tale.house.lose_hot()
-    tale.house.say(CAROL, "message.list", conversation=tale.conversation)
+    tale.house.say(CAROL, "message.list", **asked)
     sleeps = Sleeps(tale.house)
     newest(tale)
+    assert sleeps.made == []
+
+
+def test_who_asked_for_a_leaf_that_is_not_here_keeps_nobody_waiting(tale: Tale) -> None:
+    chain = tale.chain(50)
+    sleeps = Sleeps(tale.house)
+    asked = {"conversation": tale.conversation, "limit": 20, "leaf": tale.house.new_id()}
+    assert tale.house.say(PHONE, "message.list", **asked)["code"] == "not_found"
+    assert ids_of(newest(tale)) == chain[-20:][::-1]
     assert sleeps.made == []
 
 
