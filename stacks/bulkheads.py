@@ -195,7 +195,9 @@ ARCHIVER: Final = Bulkhead(
     sends=("erase",),
     terms=True,
     hot=False,
-    memory_mib=1024,  # a segment's messages a few times over: as they are stored, as lines, packed, and read back
+    # A segment's messages a few times over: as they are stored, as lines, packed, and read back. That is less than
+    # 100 MB beside the code; what the rest brings is more of a processor, for packing.
+    memory_mib=1024,
     timeout_s=5 * 60,
     concurrency_percent=0,
 )

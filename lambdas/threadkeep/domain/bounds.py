@@ -117,6 +117,8 @@ ARCHIVE_JOBS_MAX: Final = 50_000
 """Conversations that one run of the planner queues; the next run goes on."""
 ARCHIVE_PASS_SEGMENTS_MAX: Final = 16
 """Segments that one pass over a conversation writes; the next pass goes on."""
+ARCHIVE_PASS_REMOVED_MAX: Final = 100_000
+"""Messages that one pass removes from the table, likewise."""
 ERASURE_SECOND_PASS_MS: Final = 30 * 60_000
 """After so long an erasure takes what was under way when it began."""
 ERASURE_ITEMS_MAX: Final = 250

@@ -14,7 +14,12 @@ from msgspec import UNSET
 
 from threadkeep import telemetry
 from threadkeep.domain.archive import Manifest, Member, SegmentDamaged
-from threadkeep.domain.bounds import ARCHIVE_PASS_SEGMENTS_MAX, SEGMENT_BYTES_MAX, SEGMENT_MESSAGES_MAX
+from threadkeep.domain.bounds import (
+    ARCHIVE_PASS_REMOVED_MAX,
+    ARCHIVE_PASS_SEGMENTS_MAX,
+    SEGMENT_BYTES_MAX,
+    SEGMENT_MESSAGES_MAX,
+)
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.ports import Gone
@@ -73,7 +78,7 @@ class Segmenting:
             for stored in messages:
                 if not holders[stored.message.id]:
                     self._add(stored)
-            if self.segments >= ARCHIVE_PASS_SEGMENTS_MAX:
+            if self.segments >= ARCHIVE_PASS_SEGMENTS_MAX or self.removed >= ARCHIVE_PASS_REMOVED_MAX:
                 self.is_whole = False
                 return
         self._write()

@@ -169,6 +169,20 @@ def test_one_pass_writes_so_many_segments_and_the_next_goes_on(house: House, mon
     resting.check_cold()
 
 
+def test_one_pass_removes_so_many_messages_and_the_next_goes_on(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segmenting, "MESSAGES_AT_ONCE", 2)
+    monkeypatch.setattr(segmenting, "ARCHIVE_PASS_REMOVED_MAX", 3)
+    resting = said(house, *(f"number {number}" for number in range(9)))
+    resting.pass_()
+    outcome = resting.pass_()
+    assert outcome is not None
+    assert (outcome.state, outcome.removed) == ("settling", 4)
+    assert resting.due_at == times.to_rfc3339(house.clock.ms)
+    resting.check_readable()
+    resting.go_cold()
+    resting.check_cold()
+
+
 def test_a_thousand_messages_take_a_hundredth_of_a_put_each_at_most(house: House) -> None:
     resting = said(house, *(f"number {number}" for number in range(1_000)))
     resting.go_cold()
