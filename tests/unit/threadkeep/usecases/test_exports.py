@@ -217,6 +217,23 @@ def test_what_is_deleted_while_the_file_is_written_is_not_in_it(house: House, mo
     assert b"kept text" in content
 
 
+def test_what_expires_while_the_file_is_written_is_not_in_it(house: House, monkeypatch: Any) -> None:
+    house.message(house.conversation(retention_days=1), text="expiring text")
+    house.clock.ms += 24 * 60 * 60_000 - 60_000
+    house.message(house.conversation(), text="kept text")
+    written: list[bytes] = []
+
+    def act(content: bytes) -> None:
+        written.append(content)
+        house.clock.ms += 120_000
+
+    after_writing(house, monkeypatch, act)
+    content = exported(house)
+    assert b"expiring" in written[0]
+    assert b"expiring" not in content
+    assert b"kept text" in content
+
+
 def test_the_counts_are_those_of_the_file_that_is_kept(house: House, monkeypatch: Any) -> None:
     doomed, kept = house.conversation(), house.conversation()
     for conversation in (doomed, kept):
