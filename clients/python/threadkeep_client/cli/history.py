@@ -31,12 +31,16 @@ async def show_history(target: Target, conversation: str, *, leaf: str | None, a
             print(json.dumps(message, ensure_ascii=False))
         return 0
     console = Console()
-    for message in messages:
+    # Imports mark what the service that they come from never showed.
+    shown = [message for message in messages if message["metadata"].get("hidden") is not True]
+    for message in shown:
         console.print(Text(_headline(message), style="bold cyan"))
         for part in message["parts"]:
             _print_part(console, part)
     if not messages:
         console.print("no messages yet")
+    if len(shown) < len(messages):
+        console.print(f"{len(messages) - len(shown)} more are hidden: --json shows them")
     return 0
 
 

@@ -206,6 +206,21 @@ def test_what_does_not_fit_a_frame_is_uploaded(
     assert json.loads(capsys.readouterr().out.splitlines()[1])["messages"]["already_there"] == 2
 
 
+def test_history_does_not_show_people_what_was_hidden_but_says_so(
+    served: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(served, DATA / "import-multipart-mixed.json", "--json") == 0
+    (conversation,) = served.service.conversations
+    capsys.readouterr()
+    where = ["--url", served.url, "--token", token()]
+    assert main(["history", conversation, *where]) == 0
+    out = capsys.readouterr().out
+    assert "system" not in out
+    assert "1 more are hidden" in out
+    assert main(["history", conversation, "--json", *where]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 10
+
+
 def test_ctrl_c_says_how_far_it_came(served: FakeServer, tmp_path: Path) -> None:
     path = write(tmp_path / "f", [chatgpt("c", ["a", "b", "c"]), chatgpt("d", ["a"], created_s=1_800_000_000.0)])
     served.fail("message.create", "lose_request", times=100, skip=1)
