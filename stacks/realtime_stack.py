@@ -49,6 +49,7 @@ class RealtimeStack(cdk.Stack):
         super().__init__(scope, construct_id, **stack)
         self._settings = settings
         self._hot = hot
+        self._revision = bundle.digest
         self._code = lambda_.Code.from_asset(str(bundle.folder), asset_hash=bundle.digest)
         self._gateway = WebSocketGateway(
             self, "Gateway", name=naming.table(settings.stage), can=capabilities.of(settings.target)
@@ -119,6 +120,7 @@ class RealtimeStack(cdk.Stack):
             "TableStream",
             table=table,
             table_arn=naming.table_arn(self, self._settings.stage),
+            revision=self._revision,
             consumer=functions[bulkheads.ANNOUNCER.name],
             queue_name=naming.failed_changes(self._settings.stage),
             tls=capabilities.of(self._settings.target).tls,

@@ -26,6 +26,7 @@ class TableStream(Construct):
     Args:
         table: the table's name, the same in every region.
         table_arn: its ARN in this region.
+        revision: of the code; with another the stream is looked up anew: the table may have been taken back since.
         consumer: the function; its role is given the stream.
         queue_name: of the queue to which the places of records go that were never taken, for people to see.
         tls: whether to insist on it there.
@@ -38,6 +39,7 @@ class TableStream(Construct):
         *,
         table: str,
         table_arn: str,
+        revision: str,
         consumer: lambda_.Function,
         queue_name: str,
         tls: bool,
@@ -49,7 +51,7 @@ class TableStream(Construct):
             "Latest",
             resource_type="Custom::LatestTableStream",
             service_token=resolver.function_arn,
-            properties={"Table": table},
+            properties={"Table": table, "Revision": revision},
         )
         stream = latest.get_att_string("StreamArn")
         consumer.add_to_role_policy(

@@ -1,7 +1,8 @@
 """Says which stream a table's replica in this region has: its ARN carries a label that no template can know.
 
-A custom resource in plain Python: it answers CloudFormation itself, at ``ResponseURL``. Property: ``Table``. Attribute:
-``StreamArn``, which is the physical id too, so that another stream is another resource.
+A custom resource in plain Python: it answers CloudFormation itself, at ``ResponseURL``. Properties: ``Table``, and
+``Revision``, with another of which it is asked again. Attribute: ``StreamArn``, which is the physical id too, so that
+another stream is another resource.
 """
 
 from __future__ import annotations

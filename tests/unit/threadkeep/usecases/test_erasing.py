@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.conversations import tombstone
 from tests.support.erasing import SECOND_PASS_MS, Region, job, left_of, record
 from tests.support.house import LAPTOP, PHONE, WORKER, Answer, Frame, House
 from threadkeep.domain import times
@@ -356,8 +357,8 @@ def test_a_crash_at_any_step_is_made_good_when_the_job_comes_again(
     )
     for _ in range(2):  # what fails is answered, and asked again
         house.post(PHONE, f'{{"action":"conversation.delete","conversation":"{conversation}"}}')
-    tombstone = record(table_keys.partition(house.key(conversation)), SORT_GONE)
-    until_done(lambda: region.handle("announcer", [tombstone]))
+    landed = record(table_keys.partition(house.key(conversation)), SORT_GONE)
+    until_done(lambda: region.handle("announcer", [landed]))
     work_until_done(region)
     house.clock.ms = house.warm.gone[house.key(conversation)].second_pass_ms
     work_until_done(region)
@@ -420,6 +421,19 @@ def test_jobs_given_twice_and_in_any_order_come_to_the_same(answer: Answer, regi
     assert left_of(house, conversation) == []
     assert {line[3] for line in receipt(house, conversation).values()} == {"done"}
     assert house.warm.gone[house.key(conversation)].erased_at <= times.to_rfc3339(house.clock.ms - SECOND_PASS_MS)
+
+
+def test_a_tombstone_that_a_restored_table_is_told_long_after_is_done_after_one_pass(
+    answer: Answer, region: Region
+) -> None:
+    house, conversation = answer.house, answer.conversation
+    house.message(conversation, answer.question, parts=[upload(house, conversation)])
+    long_ago_ms = house.clock.ms - 86_400_000
+    house.warm.gone[house.key(conversation)] = tombstone("ann", now_ms=long_ago_ms)
+    region.announce()
+    assert region.work() == []
+    assert left_of(house, conversation) == []
+    assert {state for *_, state in receipt(house, conversation).values()} == {"done"}
 
 
 def test_a_worker_elsewhere_hears_closed_or_nothing_but_never_goes_on(answer: Answer, region: Region) -> None:
