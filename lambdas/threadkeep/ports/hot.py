@@ -124,7 +124,11 @@ class HotStore(Protocol):
 
         Where the tail holds less than that of the path and does not reach its root, a ``reader`` (a nonce of the
         call's own) that finds nobody loading takes the lease on loading for `TAIL_LOAD_MS` (``is_loading`` False: go
-        and `load`), and finds ``is_loading`` True where somebody else has it.
+        and `load`), and finds ``is_loading`` True where somebody else has it. So too where the beginning is not known.
+        Where the tail is full nobody loads: what they found would have no room.
+
+        The beginning is not known where a newer message may be in the table without the tier's having heard of it: one
+        that is claimed, a stream that is sealed.
         """
         ...
 
