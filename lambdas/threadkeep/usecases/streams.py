@@ -15,7 +15,7 @@ from threadkeep.domain.tail import Erased
 from threadkeep.usecases.blobs import keep_named, read_parts
 from threadkeep.usecases.checks import check_end, check_metadata, check_parts, mint_or_check
 from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
-from threadkeep.usecases.services import Reply, Services, authorize
+from threadkeep.usecases.services import Reply, Services, authorize, check_standing
 from threadkeep.usecases.settling import Finished, closed, finish, finish_due, settled_message, store
 from threadkeep.usecases.tiers import Tiers
 from threadkeep.usecases.viewers import tell
@@ -87,7 +87,9 @@ def append(services: Services, caller: Caller, command: AppendStream) -> Reply:
     """Add ops at the end; one step in the hot tier, whatever the answer's length."""
     said, data = _read_ops(command.ops)
     key = ConversationKey(caller.tenant, command.conversation)
-    keep_named(services, key, ops.blobs(said))
+    if named := tuple(ops.blobs(said)):
+        check_standing(services, key)  # what is kept stays for good, and only an erasure takes it
+        keep_named(services, key, named)
     verdict = services.hot.append(
         key, command.stream, principal=caller.user, epoch=command.epoch, offset=command.offset, ops=data
     )

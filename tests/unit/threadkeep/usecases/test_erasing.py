@@ -121,6 +121,17 @@ def test_it_is_not_done_before_the_second_pass(answer: Answer, region: Region) -
     assert {state for *_, state in receipt(house, answer.conversation).values()} == {"running"}
 
 
+def test_an_append_keeps_no_upload_of_what_was_deleted(answer: Answer) -> None:
+    house = answer.house
+    opened = answer.written("hel")
+    part = upload(house, answer.conversation)
+    delete(house, answer.conversation)
+    before = left_of(house, answer.conversation)
+    said = answer.place(opened, 1) | {"ops": [["part", 1, part]]}
+    assert house.say(WORKER, "stream.append", conversation=answer.conversation, **said)["code"] == "not_found"
+    assert left_of(house, answer.conversation) == before
+
+
 def test_another_conversation_is_left_as_it_is(answer: Answer, region: Region) -> None:
     house = answer.house
     other = house.conversation()
