@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.infra.synthesized import ACCOUNT, Deployment, resolve
+from threadkeep.config import Config
 
 REGIONS = ("eu-central-1", "us-east-1")
 TABLE = "threadkeep-prod"
@@ -131,6 +132,18 @@ def test_in_the_table_it_writes_to_the_partitions_of_exports_alone(aws: Deployme
     assert [statement["Condition"] for statement in writing] == [
         {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["*#!export*"]}}
     ]
+
+
+def test_its_environment_is_what_its_config_reads_and_names_no_hot_tier(aws: Deployment, region: str) -> None:
+    function = aws.resources("AWS::Lambda::Function", f"Realtime-{region}")[function_id(aws, region, "exporter")]
+    properties = resolve(function["Properties"])
+    buckets = {name: f"threadkeep-prod-{ACCOUNT}-{name}" for name in REGIONS}
+    config = Config.from_environment(properties["Environment"]["Variables"])
+    assert (config.region, config.table, config.bucket, config.buckets) == (region, TABLE, buckets[region], buckets)
+    assert config.export_queue == f"<{queue_id(aws, region, 'threadkeep-prod-export')}>"
+    assert (config.hot, config.connections_url, config.model, config.erase_queue) == (None, "", None, "")
+    assert (properties["Timeout"], properties["MemorySize"]) == (LAMBDA_S, 1_024)
+    assert "VpcConfig" not in properties
 
 
 def test_who_is_asked_for_one_queues_it_and_who_is_asked_after_it_may_sign_for_it(aws: Deployment, region: str) -> None:
