@@ -198,11 +198,45 @@ def test_without_the_hot_tier_nothing_is_written_to_what_was_deleted(answer: Ans
     house = answer.house
     delete(house, answer.conversation)
     house.hot.unavailable = True
-    house.services.owners.note(house.key(answer.conversation), "ann", house.clock.ms)  # as another sandbox may have it
+    remember(answer)
     said: dict[str, Any] = {"conversation": answer.conversation, "parent": answer.question}
     assert house.say(PHONE, "message.create", role="user", parts=[], **said)["code"] == "not_found"
+    remember(answer)
     said |= {"stream": answer.stream, "epoch": 1, "offset": 0, "status": "complete"}
     assert house.say(WORKER, "stream.close", role="assistant", body=[], **said)["code"] == "not_found"
+
+
+def remember(answer: Answer) -> None:
+    """As another sandbox may, which has not heard of the deletion."""
+    answer.house.services.owners.note(answer.house.key(answer.conversation), "ann", answer.house.clock.ms)
+
+
+@pytest.mark.parametrize("is_hot", [True, False])
+@pytest.mark.parametrize(
+    ("action", "fields"),
+    [
+        ("message.list", {}),
+        ("message.list", {"leaf": "all"}),
+        ("context.read", {}),
+        ("stream.resume", {"epoch": 0, "offset": 0}),
+        ("blob.create", {"bytes": 1, "sha256": "0" * 64}),
+        ("message.respond", {}),
+    ],
+)
+def test_what_a_sandbox_remembers_of_it_shows_nothing(
+    answer: Answer,
+    action: str,
+    fields: dict[str, Any],
+    is_hot: bool,  # noqa: FBT001 -- a case
+) -> None:
+    house = answer.house
+    delete(house, answer.conversation)
+    house.hot.unavailable = not is_hot
+    remember(answer)
+    named = {"stream.resume": {"stream": answer.question}}
+    named["message.respond"] = {"parent": answer.question, "reply": house.new_id()}
+    said = {"conversation": answer.conversation, **fields, **named.get(action, {})}
+    assert house.say(PHONE, action, **said)["code"] == "not_found"
 
 
 def test_with_the_table_away_nothing_is_deleted(house: House) -> None:
