@@ -19,7 +19,7 @@ from threadkeep.usecases.services import Reply, Services, read_own
 _OWN: Final = {"owner", "region"}
 """What its owner is not told: who asks, and where."""
 _AGAIN_MS: Final = 60_000
-"""When it is worth asking again for an export beside those under way: most take less."""
+"""When to ask again for an export beside those under way."""
 
 
 def create(services: Services, caller: Caller, command: CreateExport) -> Reply:
