@@ -145,6 +145,17 @@ def test_activity_moves_the_list_alone_and_costs_no_write_within_the_minute(tabl
     for now_ms in (later_ms, later_ms + PULSE_EVERY_MS):
         store.touch(key, now_ms=now_ms)
         assert table.item(key, SORT_PULSE) == filed | {"active_at": {"S": times.to_rfc3339(later_ms)}}
+    assert len(table.named("update_item")) == 1  # a refused one would cost what it would have written
+
+
+def test_of_two_that_note_the_activity_at_once_one_writes(table: Table, store: WarmDynamoDB) -> None:
+    key = create(store)
+    before = table.item(key, SORT_PULSE)
+    store.touch(key, now_ms=NOW_MS + DAY_MS)
+    table.instead["get_item"] = lambda **_: {"Item": before}  # what the other one has read
+    store.touch(key, now_ms=NOW_MS + DAY_MS + 1)
+    assert len(table.named("update_item")) == 2
+    assert table.item(key, SORT_PULSE)["active_at"] == {"S": times.to_rfc3339(NOW_MS + DAY_MS)}
 
 
 def test_activity_brings_back_what_the_archive_took_out_also_within_the_minute(
@@ -462,7 +473,8 @@ CALLS: dict[str, tuple[str, Callable[[WarmDynamoDB, ConversationKey], object]]] 
     "update": ("update_item", lambda store, key: store.update_conversation(key, title="x")),
     "list": ("query", lambda store, _: store.list_conversations(TENANT, "ada", limit=1, cursor=None)),
     "heads": ("batch_get_item", lambda store, _: store.list_conversations(TENANT, "ada", limit=1, cursor=None)),
-    "touch": ("update_item", lambda store, key: store.touch(key, now_ms=NOW_MS)),
+    "touch": ("update_item", lambda store, key: store.touch(key, now_ms=NOW_MS + DAY_MS)),
+    "touched": ("get_item", lambda store, key: store.touch(key, now_ms=NOW_MS)),
     "put": ("put_item", lambda store, key: store.put_message(TENANT, StoredMessage(message(key)))),
     "message": ("get_item", lambda store, key: store.read_message(key, ids.mint(NOW_MS))),
     "newest": ("query", lambda store, key: store.newest_id(key)),
