@@ -304,7 +304,7 @@ class Gated:
 
     def read(self, *args: Any, **kwargs: Any) -> Any:
         self.pages += 1
-        assert self._gate.wait(timeout=60)
+        assert self._gate.wait(timeout=20)
         return self._store.read(*args, **kwargs)
 
 
@@ -322,7 +322,7 @@ def test_of_200_who_open_a_cold_conversation_at_once_one_reads_it_and_199_wait(t
         if not hasattr(first_sleeps, "done"):
             first_sleeps.done = True
             waiting.release()
-        assert loaded.wait(timeout=60)
+        assert loaded.wait(timeout=20)
 
     loaded = threading.Event()
     cold = Gated(house.cold, all_wait)
@@ -337,9 +337,9 @@ def test_of_200_who_open_a_cold_conversation_at_once_one_reads_it_and_199_wait(t
     with ThreadPoolExecutor(readers) as pool:
         reading = [pool.submit(read) for _ in range(readers)]
         for _ in range(readers - 1):
-            assert waiting.acquire(timeout=60)
+            assert waiting.acquire(timeout=20)
         all_wait.set()
-        replies = [future.result(timeout=60) for future in reading]
+        replies = [future.result(timeout=20) for future in reading]
     assert [messages for messages, _ in replies] == [chain[-20:][::-1]] * readers
     assert sorted(tier for _, tier in replies) == ["cold", *["hot"] * (readers - 1)]
     assert cold.pages == 1
