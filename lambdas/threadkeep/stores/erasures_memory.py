@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 from threadkeep.domain import times
@@ -15,6 +16,7 @@ class ErasuresMemory:
 
     def __init__(self, warm: WarmMemory) -> None:
         self._warm = warm
+        self._lock = threading.Lock()
         self.lines: dict[ConversationKey, dict[tuple[str, str], ReceiptLine]] = {}
 
     def put_tombstone(self, key: ConversationKey, tombstone: Tombstone) -> Tombstone | None:
@@ -40,17 +42,18 @@ class ErasuresMemory:
     ) -> None:
         """See `ErasureStore`."""
         self._warm.check_available()
-        lines = self.lines.setdefault(key, {})
-        last = lines.get((region, store))
-        lines[region, store] = ReceiptLine(
-            region=region,
-            store=store,
-            found=(last.found if last else 0) + count,
-            removed=(last.removed if last else 0) + count,
-            passes=(last.passes if last else 0) + is_pass,
-            state="done" if is_done or (last and last.state == "done") else "running",
-            updated_at=times.to_rfc3339(now_ms),
-        )
+        with self._lock:
+            lines = self.lines.setdefault(key, {})
+            last = lines.get((region, store))
+            lines[region, store] = ReceiptLine(
+                region=region,
+                store=store,
+                found=(last.found if last else 0) + count,
+                removed=(last.removed if last else 0) + count,
+                passes=(last.passes if last else 0) + is_pass,
+                state="done" if is_done or (last and last.state == "done") else "running",
+                updated_at=times.to_rfc3339(now_ms),
+            )
 
     def clear(self, key: ConversationKey) -> int:
         """See `ErasureStore`. All of them at once, since nothing here breaks off."""

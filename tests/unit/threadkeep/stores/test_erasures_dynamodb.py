@@ -94,6 +94,23 @@ def test_what_stays_undone_is_told_aloud() -> None:
     assert len(client.batches) == ATTEMPTS_MAX
 
 
+def test_a_line_is_added_to_where_it_lies_so_that_two_passes_at_once_lose_nothing_of_each_others() -> None:
+    asked: list[dict[str, Any]] = []
+    client: Any = Client()
+    client.update_item = lambda **request: asked.append(request)
+    store(client).note(KEY, "eu-central-1", "table", count=7, is_pass=True, is_done=False, now_ms=0)
+    (request,) = asked
+    adds, _, sets = request["UpdateExpression"].removeprefix("ADD ").partition(" SET ")
+    names = request["ExpressionAttributeNames"]
+    added = dict(word.split() for word in adds.split(", "))
+    assert {names[name]: request["ExpressionAttributeValues"][value] for name, value in added.items()} == {
+        "found": {"N": "7"},
+        "removed": {"N": "7"},
+        "passes": {"N": "1"},
+    }
+    assert "#state = if_not_exists(#state, :state)" in sets
+
+
 def test_a_tombstone_of_another_format_is_not_guessed_at() -> None:
     item = primary_key(KEY, SORT_GONE) | erasure_items.tombstone_attributes(tombstone())
     assert erasure_items.tombstone_from(item) == tombstone()
