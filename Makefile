@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
 
-setup: .build/setup.stamp ## The environment: Python packages, Node, the CDK command line (all pinned)
+setup: .build/setup.stamp ## The environment: Python packages, Node, CDK and dynalite from npm (all pinned)
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, name it: make PYTHON=…" if sys.version_info < (3, 11) else 0)'
