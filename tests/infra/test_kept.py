@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ def test_large_segments_move_to_instant_retrieval_and_none_but_uploads_and_expor
 
 def test_no_tenants_objects_begin_as_another_kind_does() -> None:
     """Whatever a tenant is called: its bodies would expire, or be any caller's to write."""
-    key_of = {
+    key_of: dict[str, Callable[[ConversationKey], str]] = {
         schema.BODIES_PREFIX: lambda key: object_keys.body(key, ids.mint(0), b""),
         schema.BLOBS_PREFIX: lambda key: object_keys.blob(key, "0" * 64),
         schema.SEGMENTS_PREFIX: lambda key: object_keys.segment(key, ids.mint(0), "0" * 64),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -138,7 +138,7 @@ def worlds(draw: st.DrawFn) -> World:
     return world
 
 
-def happen(draw: st.DrawFn, world: World) -> None:
+def happen(draw: Callable[[st.SearchStrategy[Any]], Any], world: World) -> None:
     """Something between two pages."""
     names = sorted(world.parents)
     match draw(st.sampled_from(["nothing", "insert", "insert", "archive", "sweep", "lose", "away"])):
