@@ -92,13 +92,12 @@ def of_usual_sizes() -> Iterator[tuple[str, str]]:
 def as_written() -> Iterator[tuple[str, str]]:
     """Messages as people and models wrote them, with their roles, over and over.
 
-    Each comes again after 55 KB: beyond what DEFLATE remembers (32 KiB), so that they compress like others of them.
+    Each comes again after 40 KB: beyond what DEFLATE remembers (32 KiB), so that they compress like others of them.
     """
     said = [
-        (message["role"], text)
+        (message["role"], message["text"])
         for line in _CHATS.read_text().splitlines()
         for message in json.loads(line)["messages"]
-        for text in (message["text"], *(other["text"] for other in message.get("alternates", [])))
     ]
     for line in _RECORDED.read_text().splitlines():
         turn = json.loads(line)
