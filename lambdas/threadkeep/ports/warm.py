@@ -147,7 +147,7 @@ class ErasureStore(Protocol):
         ...
 
     def gone(self, keys: Sequence[ConversationKey]) -> frozenset[ConversationKey]:
-        """Those of them that a tombstone stands for."""
+        """Those of them that a tombstone stands for; one that was put a moment ago may be left out."""
         ...
 
     def note(

@@ -28,27 +28,37 @@ def batch_get(
     table: str,
     keys: Sequence[dict[str, Any]],
     sleep: Callable[[float], None] = time.sleep,
+    *,
+    consistent: bool = True,
 ) -> dict[tuple[str, str], Item]:
-    """The items that exist among these keys, strongly consistent, by partition and sort key.
+    """The items that exist among these keys, by partition and sort key.
+
+    Not ``consistent``, it costs half and may lack what was written a moment ago.
 
     Raises:
         WarmUnavailable: after `ATTEMPTS_MAX` attempts some keys were still left unprocessed.
     """
     found: dict[tuple[str, str], Item] = {}
     for start in range(0, len(keys), KEYS_MAX):
-        for item in _whole_batch(client, table, list(keys[start : start + KEYS_MAX]), sleep):
+        batch = list(keys[start : start + KEYS_MAX])
+        for item in _whole_batch(client, table, batch, sleep, consistent=consistent):
             found[item[PARTITION_KEY]["S"], item[SORT_KEY]["S"]] = item
     return found
 
 
 def _whole_batch(
-    client: DynamoDBClient, table: str, keys: list[dict[str, Any]], sleep: Callable[[float], None]
+    client: DynamoDBClient,
+    table: str,
+    keys: list[dict[str, Any]],
+    sleep: Callable[[float], None],
+    *,
+    consistent: bool,
 ) -> Iterator[Item]:
     """One batch, asked again for what DynamoDB left out (it may: for throttling, or beyond 16 MB)."""
     for attempt in range(ATTEMPTS_MAX):
         if attempt:
             sleep(_RANDOM.uniform(0, _PAUSE_S * 2**attempt))
-        answer = client.batch_get_item(RequestItems={table: {"Keys": keys, "ConsistentRead": True}})
+        answer = client.batch_get_item(RequestItems={table: {"Keys": keys, "ConsistentRead": consistent}})
         yield from answer["Responses"].get(table, [])
         unprocessed: dict[str, Any] = dict(answer.get("UnprocessedKeys", {}))
         keys = unprocessed.get(table, {}).get("Keys", [])

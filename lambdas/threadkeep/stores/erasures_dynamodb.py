@@ -79,9 +79,9 @@ class ErasuresDynamoDB:
 
     @warm_unavailable()
     def gone(self, keys: Sequence[ConversationKey]) -> frozenset[ConversationKey]:
-        """See `ErasureStore`."""
+        """See `ErasureStore`. At half the price: what lands so soon behind a tombstone is taken by the second pass."""
         wanted = [primary_key(key, SORT_GONE) for key in keys]
-        found = batch_get(self._client, self._table, wanted, self._sleep)
+        found = batch_get(self._client, self._table, wanted, self._sleep, consistent=False)
         return frozenset(key for key in keys if (table_keys.partition(key), SORT_GONE) in found)
 
     @warm_unavailable()
