@@ -62,9 +62,9 @@ def a_send_is_acknowledged_before_the_write(patch: pytest.MonkeyPatch) -> None:
 def a_stream_settles_before_its_message_is_stored(patch: pytest.MonkeyPatch) -> None:
     store = settling.store
 
-    def careless(services: Any, key: Any, stored: Any) -> Any:
+    def careless(services: Any, key: Any, stored: Any, **of: Any) -> Any:
         services.hot.settle(key, stored)
-        return store(services, key, stored)
+        return store(services, key, stored, **of)
 
     patch.setattr(settling, "store", careless)
 

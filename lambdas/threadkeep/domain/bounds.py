@@ -47,6 +47,9 @@ VIEWERS_MAX: Final = 100
 """Viewers of one conversation."""
 LIVE_STREAMS_MAX: Final = 4
 """Live streams of one conversation."""
+STREAMS_AGAIN_MS: Final = 5_000
+"""When to ask again where there are as many live streams as there may be. Nobody knows which ends next: with four of
+half a minute each one does about that often."""
 LEASE_MS: Final = 30_000
 """A stream without an append or beat for so long is dead."""
 SILENT_MS: Final = 5 * 60_000

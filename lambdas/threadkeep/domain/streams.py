@@ -23,12 +23,17 @@ from threadkeep.domain.model import ConversationKey, Role, Status
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a stream's message is besides its content; fixed when its log begins."""
+    """What a stream's message is besides its content; fixed when its log begins.
+
+    Attributes:
+        owner: the conversation's, in whose name the stream is leased until it settles.
+    """
 
     parent: str | None
     role: Role
     model: str | None = None
     metadata: dict[str, msgspec.Raw] = {}
+    owner: str | None = None
 
 
 class Writer(msgspec.Struct, frozen=True):

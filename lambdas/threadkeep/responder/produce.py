@@ -121,7 +121,7 @@ class Producer:
             except (Refused, TierUnavailable) as error:
                 if isinstance(error, Refused) and not error.retryable:
                     raise
-                pause_s = self._note_failure()
+                pause_s = self._note_failure(error)
                 if self._timing.now_s() + pause_s > until_s:
                     raise TierUnavailable("the stream could not be opened in time") from error
                 self._timing.sleep(pause_s)
@@ -282,7 +282,7 @@ class Producer:
         """Do what a verdict on a reopening, an append or a close asks for."""
         if isinstance(error, TierUnavailable):
             self._is_unreachable = True
-            self._note_failure()
+            self._note_failure(error)
             return None
         self._is_unreachable = False
         match error.code, error.reason:
@@ -300,12 +300,14 @@ class Producer:
                 pass
             case _:
                 raise error
-        self._note_failure()
+        self._note_failure(error)
         return None
 
-    def _note_failure(self) -> float:
-        """Put off the next attempt, each time longer; returns for how long."""
+    def _note_failure(self, error: Refused | TierUnavailable) -> float:
+        """Put off the next attempt, each time longer, and as long as was asked for; returns for how long."""
         pause_s = min(self._pace.retry_max_s, self._pace.retry_s * 2.0**self._failures)
+        if isinstance(error, Refused) and error.retry_after_ms is not None:
+            pause_s = max(pause_s, error.retry_after_ms / 1_000)
         self._failures = min(self._failures + 1, _DOUBLINGS_MAX)
         self._not_before_s = self._timing.now_s() + pause_s
         return pause_s

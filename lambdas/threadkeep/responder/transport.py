@@ -121,6 +121,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str
     reason: str | None = None
     expected: int | None = None
+    retry_after_ms: int | None = None
 
     @classmethod
     def from_refused(cls, refused: Refused) -> Refusal:
@@ -130,12 +131,13 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             message=refused.message,
             reason=refused.reason,
             expected=(refused.detail or {}).get("expected"),
+            retry_after_ms=refused.retry_after_ms,
         )
 
     def to_refused(self) -> Refused:
         """The exception again."""
         detail = None if self.expected is None else {"expected": self.expected}
-        return Refused(self.code, self.message, reason=self.reason, detail=detail)
+        return Refused(self.code, self.message, reason=self.reason, detail=detail, retry_after_ms=self.retry_after_ms)
 
 
 class ProduceReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -27,12 +27,13 @@ def delete(services: Services, caller: Caller, command: DeleteConversation) -> R
     head = services.warm.read_head(key)
     if head is None:
         raise not_found()
-    _check_owner(caller, head.tombstone.owner if isinstance(head, Gone) else head.owner)
+    owner = head.tombstone.owner if isinstance(head, Gone) else head.owner
+    _check_owner(caller, owner)
     if not isinstance(head, Gone):
-        entomb(services, key, owner=head.owner, reason="owner")
+        entomb(services, key, owner=owner, reason="owner")
     services.owners.forget(key)
     with suppress(HotUnavailable):  # else the herald does it, as soon as it can
-        bury(services, key)
+        bury(services, key, owner=owner)
     return {"erasure": _read(services, caller, key)}
 
 

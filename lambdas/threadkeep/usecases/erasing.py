@@ -14,6 +14,7 @@ from threadkeep.domain.bounds import QUEUE_DELAY_S_MAX
 from threadkeep.domain.erasure import ErasureJob, Store, Tombstone
 from threadkeep.domain.model import ConversationKey
 from threadkeep.ports import JobQueue
+from threadkeep.usecases.limits import release_stream
 from threadkeep.usecases.services import Services
 
 
@@ -44,20 +45,25 @@ def herald(services: Services, job: ErasureJob) -> None:
     """
 
     def clear(pass_: _Pass) -> None:
-        bury(services, pass_.key)
+        bury(services, pass_.key, owner=pass_.tombstone.owner)
         pass_.end("hot")
 
     _run(services, job, services.tell_queue, clear)
 
 
-def bury(services: Services, key: ConversationKey) -> None:
+def bury(services: Services, key: ConversationKey, *, owner: str) -> None:
     """Drop all that the region's hot tier has of a deleted conversation, count it, and tell who watched.
+
+    Its owner's live streams are released, since none of these settles any more.
 
     Raises:
         HotUnavailable: it could not be reached.
         WarmUnavailable: what it had could not be written down.
     """
+    live = services.hot.live(key)
     count, viewers = services.hot.bury(key)
+    for stream in live:
+        release_stream(services, key.tenant, owner, stream.stream)
     if viewers:
         services.push.send(viewers, frames.conversation_deleted(key.conversation))
     if count:

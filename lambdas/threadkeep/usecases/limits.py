@@ -6,7 +6,10 @@ everything, never closed to everyone.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from threadkeep import telemetry
+from threadkeep.domain.bounds import STREAMS_AGAIN_MS
 from threadkeep.domain.errors import HotUnavailable, Refused
 from threadkeep.domain.model import Caller
 from threadkeep.usecases.services import Services
@@ -28,3 +31,31 @@ def meter(services: Services, caller: Caller) -> None:
         raise Refused(
             "rate_limited", "Too many requests just now; ask again after `retry_after_ms`.", retry_after_ms=wait_ms
         )
+
+
+def lease_stream(services: Services, tenant: str, owner: str, stream: str) -> None:
+    """Enter a live stream in the name of the conversation's owner. One that is entered already stays.
+
+    Raises:
+        Refused: ``rate_limited`` where the owner has as many as one may have.
+    """
+    try:
+        is_entered = services.quotas.lease_stream(tenant, owner, stream)
+    except HotUnavailable:
+        is_entered = services.own_quotas.lease_stream(tenant, owner, stream)
+    if not is_entered:
+        telemetry.count("RateLimited")
+        raise Refused(
+            "rate_limited",
+            "The conversation's owner has as many live streams as one may have; ask again after `retry_after_ms`.",
+            retry_after_ms=STREAMS_AGAIN_MS,
+        )
+
+
+def release_stream(services: Services, tenant: str, owner: str | None, stream: str) -> None:
+    """It lives no more. Where that cannot be said its lease ends by itself, after as long as a stream may take."""
+    if owner is None:
+        return  # it began before streams were leased
+    services.own_quotas.release_stream(tenant, owner, stream)  # leased here, should Valkey have been away just then
+    with suppress(HotUnavailable):
+        services.quotas.release_stream(tenant, owner, stream)

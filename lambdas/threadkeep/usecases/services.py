@@ -116,13 +116,20 @@ def authorize(services: Services, caller: Caller, conversation: str, *, fresh: b
     Raises:
         Refused: ``not_found``, whether it is foreign, deleted, expired or never existed.
     """
+    return authorize_of(services, caller, conversation, fresh=fresh)[0]
+
+
+def authorize_of(
+    services: Services, caller: Caller, conversation: str, *, fresh: bool = False
+) -> tuple[ConversationKey, str]:
+    """As `authorize`; the conversation's key and its owner, who need not be the caller."""
     key = ConversationKey(caller.tenant, conversation)
     owner = None if fresh else services.owners.get(key, services.clock.now_ms())
     if owner is None:
         owner = read_own(services, caller, conversation).owner
     if owner != caller.user and not caller.produces:
         raise not_found()
-    return key
+    return key, owner
 
 
 def check_standing(services: Services, key: ConversationKey) -> None:

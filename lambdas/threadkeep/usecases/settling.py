@@ -9,6 +9,7 @@ from threadkeep.domain import frames, ops, streams
 from threadkeep.domain.errors import HotUnavailable, Refused, not_found
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
+from threadkeep.usecases.limits import release_stream
 from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.services import Services
 from threadkeep.usecases.viewers import tell
@@ -40,7 +41,7 @@ def finish(services: Services, key: ConversationKey, stream: str, sealed: stream
     message = settled_message(
         key, stream, facts=sealed.facts, seal=sealed.seal, parts=assembly.parts(), metadata=assembly.metadata
     )
-    return store(services, key, StoredMessage(message, sealed.epoch))
+    return store(services, key, StoredMessage(message, sealed.epoch), owner=sealed.facts.owner)
 
 
 def finish_due(services: Services, key: ConversationKey, stream: str) -> Message | None:
@@ -49,8 +50,8 @@ def finish_due(services: Services, key: ConversationKey, stream: str) -> Message
     return finish(services, key, stream, verdict).message if isinstance(verdict, streams.Sealed) else None
 
 
-def store(services: Services, key: ConversationKey, stored: StoredMessage) -> Finished:
-    """Put a stream's message, let go of the stream, tell its viewers.
+def store(services: Services, key: ConversationKey, stored: StoredMessage, *, owner: str | None) -> Finished:
+    """Put a stream's message, let go of the stream and of its owner's lease, tell its viewers.
 
     Raises:
         WarmUnavailable: it could not be stored, and the stream stays as it is.
@@ -62,6 +63,7 @@ def store(services: Services, key: ConversationKey, stored: StoredMessage) -> Fi
         viewers = services.hot.settle(key, kept)
     except HotUnavailable:
         viewers = ()  # the message is durable; viewers find it when they resume or renew
+    release_stream(services, key.tenant, owner, stored.message.id)
     tell(services, key, viewers, frames.message_created(kept.message))
     return Finished(kept.message, same_content(stored.message, kept.message))
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from threadkeep.domain import frames, ops, streams
-from threadkeep.domain.bounds import OPS_BYTES_MAX
+from threadkeep.domain.bounds import OPS_BYTES_MAX, STREAMS_AGAIN_MS
 from threadkeep.domain.commands import AppendStream, CloseStream, OpenStream
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
 from threadkeep.domain.json_values import complaint, encode
@@ -15,7 +15,8 @@ from threadkeep.domain.tail import Erased
 from threadkeep.usecases.blobs import keep_named, read_parts
 from threadkeep.usecases.checks import check_end, check_metadata, check_parts, mint_or_check
 from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
-from threadkeep.usecases.services import Reply, Services, authorize, check_standing
+from threadkeep.usecases.limits import lease_stream, release_stream
+from threadkeep.usecases.services import Reply, Services, authorize_of, check_standing
 from threadkeep.usecases.settling import Finished, closed, finish, finish_due, settled_message, store
 from threadkeep.usecases.tiers import Tiers
 from threadkeep.usecases.viewers import tell
@@ -25,7 +26,7 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
     """Begin a message, go on with it, or take it over."""
     stream = mint_or_check(command.message, services.clock.now_ms(), parent=command.parent)
     check_metadata(command.metadata)
-    key = authorize(services, caller, command.conversation)
+    key, owner = authorize_of(services, caller, command.conversation)
     tiers = Tiers.of(services)
     stored = tiers.read_message(key, stream)
     if stored is not None:
@@ -36,20 +37,29 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
         role=command.role,
         model=None if command.model is UNSET else command.model,
         metadata=command.metadata,
+        owner=owner,
     )
-    # The index first: the other way round a crash in between leaves a stream that nobody ever ends.
-    services.hot.file(key, stream)
-    verdict = services.hot.open(
-        key,
-        stream,
-        writer=streams.Writer(caller.user, command.producer),
-        facts=facts,
-        held=command.epoch,
-        takeover=command.takeover,
-        fork=command.fork,
-        leaf=newest,
-        parent_settled=command.parent == newest or has_parent(services, key, command.parent),
-    )
+    parent_settled = command.parent == newest or has_parent(services, key, command.parent)
+    lease_stream(services, key.tenant, owner, stream)
+    try:
+        # The index first: the other way round a crash in between leaves a stream that nobody ever ends.
+        services.hot.file(key, stream)
+        verdict = services.hot.open(
+            key,
+            stream,
+            writer=streams.Writer(caller.user, command.producer),
+            facts=facts,
+            held=command.epoch,
+            takeover=command.takeover,
+            fork=command.fork,
+            leaf=newest,
+            parent_settled=parent_settled,
+        )
+    except HotUnavailable:  # should it have been opened all the same, the repeated request leases it again
+        release_stream(services, key.tenant, owner, stream)
+        raise
+    if not isinstance(verdict, streams.Opened | streams.Fenced | streams.Held):
+        release_stream(services, key.tenant, owner, stream)  # it has ended, or nothing came of it
     match verdict:
         case streams.Opened(epoch, offset, fresh, viewers):
             if fresh:
@@ -78,7 +88,11 @@ def _no_room(
         case streams.Held():
             return conflict("held", "Another run holds this stream; take it over with `takeover`, or let it be.")
         case streams.Full():
-            return Refused("rate_limited", "This conversation has as many live streams as it may have.")
+            return Refused(
+                "rate_limited",
+                "This conversation has as many live streams as it may have.",
+                retry_after_ms=STREAMS_AGAIN_MS,
+            )
         case Erased():
             return not_found()
 
@@ -159,7 +173,7 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
     mint_or_check(command.stream, services.clock.now_ms(), parent=command.parent)
     check_metadata(command.metadata)
     check_parts(command.body)
-    key = authorize(services, caller, command.conversation, fresh=True)
+    key, owner = authorize_of(services, caller, command.conversation, fresh=True)
     if not has_parent(services, key, command.parent):
         raise parent_missing()
     facts = streams.Facts(
@@ -167,6 +181,7 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
         role=command.role,
         model=None if command.model is UNSET else command.model,
         metadata=command.metadata,
+        owner=owner,
     )
     message = settled_message(
         key,
@@ -176,7 +191,7 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
         parts=read_parts(services, key, command.body),
         metadata=facts.metadata,
     )
-    return _as_sealed(store(services, key, StoredMessage(message, command.epoch)))
+    return _as_sealed(store(services, key, StoredMessage(message, command.epoch), owner=owner))
 
 
 def _as_sealed(finished: Finished) -> Reply:

@@ -130,6 +130,15 @@ def test_repeats_are_put_off_longer_each_time(scene: Scene) -> None:
     assert pauses[1:] == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
 
 
+def test_a_refusal_that_says_when_to_ask_again_is_heeded(scene: Scene) -> None:
+    producer = scene.producer(Pace())
+    full = Refused("rate_limited", "Too many live streams.", retry_after_ms=5_000)
+    scene.transport.before = raising(full, OpenStream)
+    assert producer.open() is None
+    seconds = [at_s for at_s, command in scene.transport.sent if isinstance(command, OpenStream)]
+    assert round(seconds[1] - seconds[0], 3) == 5.0
+
+
 def test_once_it_is_through_it_is_patient_no_longer_and_needs_no_body(scene: Scene) -> None:
     producer = opened(scene)
     write(scene, producer, "a")
