@@ -93,6 +93,7 @@ class ArchiveStack(cdk.Stack):
             code=self._code,
             config=self._config(bulkhead),
             rights=self._rights(bulkhead),
+            network=None,
             account_executions=self._settings.lambda_concurrency,
         ).function
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from stacks.settings import NetworkKind
 from threadkeep import schema
 
 
@@ -29,7 +30,7 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
         uploads: S3 actions on what clients uploaded, in the region's bucket.
         exports: S3 actions on the files of exports there; they are read in the other regions' too.
         sweeps: whether it deletes a conversation's objects there, whatever kind they are of.
-        hot: whether it talks to Valkey.
+        hot: whether it talks to Valkey; under `network: vpc` such functions stand inside, and no others.
         pushes: whether it posts to connections.
         invokes: another bulkhead that it starts; empty: none.
         model: whether it asks a model.
@@ -138,7 +139,31 @@ RESPONDER: Final = Bulkhead(
     timeout_s=15 * 60,  # Lambda's longest; an answer has 14 minutes
     concurrency_percent=0,
 )
-"""Answers questions by asking a model; where no model is set there is none."""
+"""Answers questions by asking a model; where no model is set there is none. It writes its answers itself."""
+
+PRODUCE: Final = Bulkhead(
+    name="produce",
+    table=_READ + _WRITE,
+    objects=_GET_AND_PUT,
+    segments=_GET,
+    pushes=True,
+    concurrency_percent=0,
+)
+"""Writes answers for the responder, where that stands too far from Valkey; nobody else invokes it."""
+
+RESPONDER_OUTSIDE: Final = Bulkhead(
+    name="responder",
+    table=_READ,
+    objects=_GET,
+    segments=_GET,
+    hot=False,
+    invokes=PRODUCE.name,
+    model=True,
+    timeout_s=RESPONDER.timeout_s,
+    concurrency_percent=0,
+)
+"""The responder under `network: vpc`. From inside most models cannot be reached, so it reads for itself what it is
+asked, and has its answer written by `produce`."""
 
 ANNOUNCER: Final = Bulkhead(
     name="announcer",
@@ -217,18 +242,23 @@ EXPORTER: Final = Bulkhead(
     takes="export",
     sends=("export",),
     hot=False,
-    memory_mib=1_024,
+    memory_mib=1_024,  # for its share of a processor: what an export holds at a time takes a twentieth of it
     timeout_s=15 * 60,  # Lambda's longest; an export that takes longer fails as too large
     concurrency_percent=0,
 )
 """Writes what a user wants to take away to a file. Of all else it can only read."""
 
-ALL: Final = (*ROUTE_BULKHEADS, AUTHORIZER, SWEEPER, RESPONDER, ANNOUNCER, ERASER, HERALD, *ARCHIVE, EXPORTER)
+_REGIONAL: Final = (*ROUTE_BULKHEADS, AUTHORIZER, SWEEPER, ANNOUNCER, ERASER, HERALD, EXPORTER)
+_ANSWERING: Final[dict[NetworkKind, tuple[Bulkhead, ...]]] = {
+    "public": (RESPONDER,),
+    "vpc": (RESPONDER_OUTSIDE, PRODUCE),
+}
+ALL: Final = (*_REGIONAL, *ARCHIVE, *_ANSWERING["public"], *_ANSWERING["vpc"])
 
 
-def deployed(*, has_model: bool) -> tuple[Bulkhead, ...]:
+def deployed(*, has_model: bool, network: NetworkKind) -> tuple[Bulkhead, ...]:
     """Those that a deployment has in each of its regions."""
-    return tuple(bulkhead for bulkhead in ALL if bulkhead not in ARCHIVE and (has_model or not bulkhead.model))
+    return _REGIONAL + (_ANSWERING[network] if has_model else ())
 
 
 _UNRESERVED_MIN: Final = 100

@@ -18,6 +18,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         route_responses: knows ``ApiGatewayV2::RouteResponse`` (the emulator answers on every route without one).
         serverless_cache: knows ``ElastiCache::ServerlessCache``.
+        vpc: knows what a network that nothing leads into is made of; without it functions stand nowhere in particular,
+            and only who calls whom follows the setting ``network``.
         metric_math_alarms: takes an alarm on an expression over several metrics.
         access_logs: writes the gateway's access logs, and has the account-wide role for them.
         table_settings: applies a template's ``Replicas`` and ``TimeToLiveSpecification``, and with them protection,
@@ -32,6 +34,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     route_responses: bool = True
     serverless_cache: bool = True
+    vpc: bool = True
     metric_math_alarms: bool = True
     access_logs: bool = True
     table_settings: bool = True

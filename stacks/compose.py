@@ -13,6 +13,7 @@ from stacks.bundle import Bundle
 from stacks.cold_stack import ColdStack
 from stacks.hot_stack import HotEndpoint, HotStack
 from stacks.keys_stack import KeysStack
+from stacks.network_stack import Network, NetworkStack
 from stacks.observability_stack import ObservabilityStack
 from stacks.realtime_stack import RealtimeStack
 from stacks.settings import LOCAL_ACCOUNT, Settings
@@ -64,9 +65,16 @@ class Deployment(cdk.Stage):
     def _add_region(self, region: str, *, keys: KeysStack, state: StateStack, bundle: Bundle) -> _Region:
         settings = self._settings
         cold = ColdStack(self, f"Cold-{region}", settings=settings, key=keys.key, **self._kept(region))
-        hot = self._hot(region, keys=keys)
+        network = self._network(region)
+        hot = self._hot(region, keys=keys, network=network)
         realtime = RealtimeStack(
-            self, f"Realtime-{region}", settings=settings, hot=hot, bundle=bundle, **self._replaceable(region)
+            self,
+            f"Realtime-{region}",
+            settings=settings,
+            hot=hot,
+            network=network,
+            bundle=bundle,
+            **self._replaceable(region),
         )
         realtime.add_stack_dependency(state, "its functions know the table by name")
         realtime.add_stack_dependency(cold, "its functions know the bucket by name")
@@ -80,12 +88,22 @@ class Deployment(cdk.Stage):
         )
         return _Region(realtime=realtime, cold=cold)
 
-    def _hot(self, region: str, *, keys: KeysStack) -> HotEndpoint:
+    def _network(self, region: str) -> Network | None:
+        if self._settings.network == "public" or not self._can.vpc:
+            return None
+        return NetworkStack(self, f"Network-{region}", settings=self._settings, **self._replaceable(region)).network
+
+    def _hot(self, region: str, *, keys: KeysStack, network: Network | None) -> HotEndpoint:
         address = self._settings.hot_address
         if address is not None:
             return HotEndpoint(host=address[0], port=address[1])
         return HotStack(
-            self, f"Hot-{region}", settings=self._settings, key=keys.key, **self._replaceable(region)
+            self,
+            f"Hot-{region}",
+            settings=self._settings,
+            key=keys.key,
+            network=network,
+            **self._replaceable(region),
         ).endpoint
 
     def _kept(self, region: str) -> dict[str, Any]:

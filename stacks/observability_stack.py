@@ -84,7 +84,7 @@ class ObservabilityStack(cdk.Stack):
                     "AWS/Lambda", name, statistic, {"FunctionName": naming.function(settings.stage, bulkhead.name)}
                 )
                 for bulkhead in (
-                    *bulkheads.deployed(has_model=settings.model is not None),
+                    *bulkheads.deployed(has_model=settings.model is not None, network=settings.network),
                     *(bulkheads.ARCHIVE if self.region == settings.home_region else ()),
                 )
             }

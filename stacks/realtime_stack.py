@@ -22,6 +22,7 @@ from stacks.constructs.gateway import WebSocketGateway
 from stacks.constructs.job_queue import JobQueue
 from stacks.constructs.table_stream import TableStream
 from stacks.hot_stack import HotEndpoint
+from stacks.network_stack import Network
 from stacks.settings import Settings
 from threadkeep import schema
 from threadkeep.config import Config, HotConfig
@@ -34,7 +35,10 @@ _AT_ONCE: Final = 5
 
 
 class RealtimeStack(cdk.Stack):
-    """One function and one role per bulkhead; table, bucket and cache are known by name and address alone."""
+    """One function and one role per bulkhead; table, bucket and cache are known by name and address alone.
+
+    Given a network, the functions that talk to Valkey stand in it.
+    """
 
     def __init__(
         self,
@@ -43,12 +47,14 @@ class RealtimeStack(cdk.Stack):
         *,
         settings: Settings,
         hot: HotEndpoint,
+        network: Network | None,
         bundle: Bundle,
         **stack: Any,
     ) -> None:
         super().__init__(scope, construct_id, **stack)
         self._settings = settings
         self._hot = hot
+        self._network = network
         self._revision = bundle.digest
         self._code = lambda_.Code.from_asset(str(bundle.folder), asset_hash=bundle.digest)
         self._gateway = WebSocketGateway(
@@ -64,7 +70,7 @@ class RealtimeStack(cdk.Stack):
         )
         self._queues = {kind: self._job_queue(kind, attempts) for kind, attempts in _ATTEMPTS.items()}
         self.erase_queue = self._queues["erase"].queue
-        deployed = bulkheads.deployed(has_model=settings.model is not None)
+        deployed = bulkheads.deployed(has_model=settings.model is not None, network=settings.network)
         functions = {bulkhead.name: self._function(bulkhead) for bulkhead in deployed}
         self._gateway.add_routes(
             functions={bulkhead.name: functions[bulkhead.name] for bulkhead in bulkheads.ROUTE_BULKHEADS},
@@ -156,6 +162,7 @@ class RealtimeStack(cdk.Stack):
             code=self._code,
             config=self._config(bulkhead),
             rights=self._rights(bulkhead),
+            network=self._network if bulkhead.hot else None,
             account_executions=self._settings.lambda_concurrency,
         ).function
 
@@ -181,7 +188,9 @@ class RealtimeStack(cdk.Stack):
             connections_url=self._address.connections_url if bulkhead.pushes else "",
             hot=self._hot_config(bulkhead) if bulkhead.hot else None,
             model=settings.model if bulkhead.model else None,
-            responder_function=self._invoked(bulkhead) or "",
+            responder_function=self._invoked(bulkhead, bulkheads.RESPONDER),
+            produce_function=self._invoked(bulkhead, bulkheads.PRODUCE),
+            ipv6_out=self._network is not None and bulkhead.hot,
             terms=settings.terms if bulkhead.terms else None,
             export_queue=self._queue_url(bulkhead, "export"),
             erase_queue=self._queue_url(bulkhead, "erase"),
@@ -192,11 +201,11 @@ class RealtimeStack(cdk.Stack):
     def _queue_url(self, bulkhead: Bulkhead, kind: str) -> str:
         return self._queues[kind].queue.queue_url if kind in bulkhead.sends else ""
 
-    def _invoked(self, bulkhead: Bulkhead) -> str | None:
-        """The function that it starts, where the deployment has it."""
-        if not bulkhead.invokes or self._settings.model is None:
-            return None
-        return naming.function(self._settings.stage, bulkhead.invokes)
+    def _invoked(self, bulkhead: Bulkhead, other: Bulkhead) -> str:
+        """The other's function, where it invokes that and the deployment has it; else empty."""
+        if bulkhead.invokes != other.name or self._settings.model is None:
+            return ""
+        return naming.function(self._settings.stage, other.name)
 
     def _hot_config(self, bulkhead: Bulkhead) -> HotConfig:
         if self._hot.cache is None:
@@ -231,8 +240,9 @@ class RealtimeStack(cdk.Stack):
         if bulkhead.sends:
             queues = [self._queues[kind].queue.queue_arn for kind in bulkhead.sends]
             yield Right(actions=["sqs:SendMessage"], resources=queues)
-        if invoked := self._invoked(bulkhead):
-            yield Right(actions=["lambda:InvokeFunction"], resources=[naming.function_arn(self, invoked)])
+        for other in (bulkheads.RESPONDER, bulkheads.PRODUCE):
+            if invoked := self._invoked(bulkhead, other):
+                yield Right(actions=["lambda:InvokeFunction"], resources=[naming.function_arn(self, invoked)])
         yield from self._model_rights(bulkhead)
         if bulkhead.hot and self._hot.cache is not None:
             yield Right(

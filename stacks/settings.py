@@ -43,6 +43,7 @@ Stage = Annotated[
 ]
 Region = Annotated[str, Meta(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$", max_length=20)]
 Text = Annotated[str, Meta(min_length=1)]
+NetworkKind = Literal["vpc", "public"]
 Url = Annotated[str, Meta(pattern=r"^https?://[^\s/]+(/\S*)?$")]
 
 
@@ -89,9 +90,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Meta(description="an AWS account id of 12 digits, in quotes; absent, the account of your credentials"),
     ] = None
     network: Annotated[
-        Literal["public"],
-        Meta(description='"public" (Valkey by its public endpoint, IAM and TLS; "vpc" is not built yet)'),
-    ] = "public"
+        NetworkKind,
+        Meta(
+            description='"vpc" (Valkey and the functions that talk to it in a network that nothing leads into; the '
+            'default on aws) or "public" (Valkey by its public endpoint, IAM and TLS; the default on the local target)'
+        ),
+    ] = "vpc"
     allowed_origins: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+$")], ...],
         Meta(description='a list of whole origins without a path, e.g. ["https://chat.example.com"]'),
@@ -145,9 +149,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = 30
     availability_zones: Annotated[
-        dict[Region, Annotated[tuple[Text, ...], Meta(min_length=2)]],
+        dict[Region, Annotated[tuple[Text, ...], Meta(min_length=2, max_length=3)]],
         Meta(
-            description='a table of region to two or more zone names, e.g. {us-east-1 = ["us-east-1a", "us-east-1b"]}'
+            description="a table of region to two or three different zone names, "
+            'e.g. {us-east-1 = ["us-east-1a", "us-east-1b"]}'
         ),
     ] = {}
     model: Annotated[
@@ -252,6 +257,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         wrong = {
             "regions": len(set(self.regions)) < len(self.regions),
             "jwks_url": not local and urlsplit(self.jwks_url).scheme != "https",
+        if checked["target"] == "local":
+            checked.setdefault("network", "public")
             "query_token": self.query_token and not local,
             "model": self.model is not None and not local and self.model.base_url.startswith("http://"),
             "local_endpoint": local is (self.local_endpoint is None),
@@ -264,7 +271,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             # Whoever has read the manifests goes on to the table within a quarter of an hour, as long as any function
             # runs: what has moved since must still be there.
             "archive_settle_minutes": not local and self.archive_settle_minutes < _SETTLE_MINUTES_MIN,
-            "availability_zones": not set(self.availability_zones) <= set(self.regions),
+            "availability_zones": not set(self.availability_zones) <= set(self.regions)
+            or any(len(set(zones)) < len(zones) for zones in self.availability_zones.values()),
         }
         return (name for name, is_wrong in wrong.items() if is_wrong)
 

@@ -110,6 +110,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     export_queue: str = ""
     archive_queue: str = ""
     archive_idle_ms: int = ARCHIVE_IDLE_MS
+        ipv6_out: whether the function has a way out over IPv6 alone, and over IPv4 reaches nothing but its own region's
+            DynamoDB and S3.
     archive_settle_ms: int = ARCHIVE_SETTLE_MS
     responder_function: str = ""
     produce_function: str = ""
@@ -133,6 +135,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
                 values |= {f"{group}_{name}": getattr(nested, name) for name in nested.__struct_fields__}
         return {_PREFIX + name.upper(): _text(value) for name, value in values.items() if value not in ("", (), {})}
 
+    ipv6_out: bool = False
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Config:
         """Read it back.

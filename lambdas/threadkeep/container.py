@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from threadkeep.config import Config, ConfigError
 from threadkeep.ports import (
@@ -20,6 +20,9 @@ from threadkeep.ports import (
     UploadStore,
 )
 from threadkeep.usecases.services import Services
+
+if TYPE_CHECKING:
+    from threadkeep.stores.aws_clients import Clients
 
 
 class SystemClock:
@@ -44,16 +47,14 @@ def _absent(setting: str) -> Any:
     return _Absent(setting)
 
 
-def _queue(url: str, region: str, setting: str) -> Any:
+def _queue(url: str, clients: Clients, setting: str) -> Any:
     """The queue of that URL, if the function knows it."""
     if not url:
         return _absent(setting)
-    import boto3  # noqa: PLC0415 -- as in `services`
-
-    from threadkeep.stores import aws_config  # noqa: PLC0415
+    from threadkeep.stores import aws_config  # noqa: PLC0415 -- as in `services`
     from threadkeep.stores.queue_sqs import QueueSQS  # noqa: PLC0415
 
-    return QueueSQS(boto3.client("sqs", region_name=region, config=aws_config.STORE), url)
+    return QueueSQS(clients.far("sqs", aws_config.STORE), url)
 
 
 @cache
@@ -73,9 +74,9 @@ def services() -> Services:
     Raises:
         ConfigError: the function's environment lacks a setting, or holds one that cannot be read.
     """
-    import boto3  # noqa: PLC0415 -- the authorizer uses none of these, and boto3 costs it 0.3 s to load
-
+    # The authorizer uses none of these, and boto3 costs it 0.3 s to load.
     from threadkeep.stores import aws_config  # noqa: PLC0415
+    from threadkeep.stores.aws_clients import Clients  # noqa: PLC0415
     from threadkeep.stores.bodies_s3 import BodiesS3  # noqa: PLC0415
     from threadkeep.stores.buckets_s3 import Buckets  # noqa: PLC0415
     from threadkeep.stores.cold_s3 import ColdS3  # noqa: PLC0415
@@ -96,6 +97,7 @@ def services() -> Services:
 
     settings = config()
     region = settings.region
+    clients = Clients(region, ipv6_out=settings.ipv6_out)
     clock = SystemClock()
     hot: HotStore = _absent("THREADKEEP_HOT_HOST")
     quotas: Quotas = _absent("THREADKEEP_HOT_HOST")
@@ -108,22 +110,17 @@ def services() -> Services:
     export_files: ExportFiles = _absent("THREADKEEP_BUCKETS")
     objects: ObjectSweep = _absent("THREADKEEP_BUCKETS")
     if settings.buckets:
-        buckets = Buckets(
-            settings.buckets, lambda place: boto3.client("s3", region_name=place, config=aws_config.BUCKET)
-        )
+        buckets = Buckets(settings.buckets, lambda place: clients.bucket(place, aws_config.BUCKET))
         bodies, uploads = BodiesS3(buckets, region), UploadsS3(buckets, region)
         cold, export_files = ColdS3(buckets, region), ExportFilesS3(buckets, region)
         objects = SweepS3(buckets[region])
     push: Push = _absent("THREADKEEP_CONNECTIONS_URL")
     if url := settings.connections_url:
-        push = GatewayPush(
-            boto3.client("apigatewaymanagementapi", region_name=region, endpoint_url=url, config=aws_config.PUSH)
-        )
+        push = GatewayPush(clients.far("apigatewaymanagementapi", aws_config.PUSH, url=url))
     responder: Responder | None = None
     if settings.responder_function:
-        invoking = boto3.client("lambda", region_name=region, config=aws_config.STORE)
-        responder = LambdaResponder(invoking, settings.responder_function)
-    table = boto3.client("dynamodb", region_name=region, config=aws_config.STORE)
+        responder = LambdaResponder(clients.far("lambda", aws_config.STORE), settings.responder_function)
+    table = clients.near("dynamodb", aws_config.STORE)
     return Services(
         hot=hot,
         quotas=quotas,
@@ -138,10 +135,10 @@ def services() -> Services:
         export_files=export_files,
         objects=objects,
         terms=settings.terms or _absent("THREADKEEP_TERMS_REGIONS"),
-        erase_queue=_queue(settings.erase_queue, region, "THREADKEEP_ERASE_QUEUE"),
-        tell_queue=_queue(settings.tell_queue, region, "THREADKEEP_TELL_QUEUE"),
-        export_queue=_queue(settings.export_queue, region, "THREADKEEP_EXPORT_QUEUE"),
-        archive_queue=_queue(settings.archive_queue, region, "THREADKEEP_ARCHIVE_QUEUE"),
+        erase_queue=_queue(settings.erase_queue, clients, "THREADKEEP_ERASE_QUEUE"),
+        tell_queue=_queue(settings.tell_queue, clients, "THREADKEEP_TELL_QUEUE"),
+        export_queue=_queue(settings.export_queue, clients, "THREADKEEP_EXPORT_QUEUE"),
+        archive_queue=_queue(settings.archive_queue, clients, "THREADKEEP_ARCHIVE_QUEUE"),
         due=DueDynamoDB(table, settings.table),
         archive_idle_ms=settings.archive_idle_ms,
         archive_settle_ms=settings.archive_settle_ms,

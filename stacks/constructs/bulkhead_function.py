@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import aws_cdk as cdk
 import msgspec
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -14,7 +15,19 @@ from constructs import Construct
 
 from stacks import bulkheads, naming
 from stacks.constructs.wildcards import acknowledge_wildcard
+from stacks.network_stack import Network
 from threadkeep.config import Config
+
+_INTERFACES: Final = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+)
+"""What Lambda does by a function's role to have the function stand in a VPC (`AWSLambdaVPCAccessExecutionRole`, version
+3, read 2026-11-29; it has rights on every log besides)."""
 
 
 class Right(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +40,7 @@ class Right(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BulkheadFunction(Construct):
-    """The function is `self.function`; nothing else may take the role."""
+    """The function is `self.function`; nothing else may take the role. Given a network, it stands in there."""
 
     def __init__(
         self,
@@ -38,6 +51,7 @@ class BulkheadFunction(Construct):
         code: lambda_.Code,
         config: Config,
         rights: Iterable[Right],
+        network: Network | None,
         account_executions: int | None,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -54,13 +68,22 @@ class BulkheadFunction(Construct):
             )
             for resource in right.resources if right.wildcard_reason else ():
                 acknowledge_wildcard(role, resource=resource, reason=right.wildcard_reason)
-        reserved: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if account_executions is not None and bulkhead.concurrency_percent:
-            reserved["reserved_concurrent_executions"] = bulkheads.reserved_concurrency(bulkhead, account_executions)
+            options["reserved_concurrent_executions"] = bulkheads.reserved_concurrency(bulkhead, account_executions)
+        name = naming.function(config.stage, bulkhead.name)
+        if network is not None:
+            _let_stand_in_vpc(role, naming.function_arn(cdk.Stack.of(self), name))
+            options |= {
+                "vpc": network.vpc,
+                "vpc_subnets": ec2.SubnetSelection(subnets=network.vpc.private_subnets),
+                "security_groups": [network.functions],
+                "ipv6_allowed_for_dual_stack": True,
+            }
         self.function = lambda_.Function(
             self,
             "Function",
-            function_name=naming.function(config.stage, bulkhead.name),
+            function_name=name,
             runtime=lambda_.Runtime.PYTHON_3_14,
             architecture=lambda_.Architecture.ARM_64,
             code=code,
@@ -76,6 +99,27 @@ class BulkheadFunction(Construct):
                 "POWERTOOLS_METRICS_NAMESPACE": "Threadkeep",
                 "POWERTOOLS_LOG_LEVEL": "INFO",
             },
-            **reserved,
+            **options,
         )
-        acknowledge_wildcard(role, resource="*", reason="X-Ray's two actions for writing traces know no resource")
+        acknowledge_wildcard(
+            role,
+            resource="*",
+            reason="X-Ray's two actions for writing traces know no resource, nor do network interfaces",
+        )
+
+
+def _let_stand_in_vpc(role: iam.Role, function_arn: str) -> None:
+    """Lambda itself may handle network interfaces by the role, the function's code may not.
+
+    What the code asks for carries the function's ARN, what Lambda asks for does not (Lambda developer guide, "Giving
+    Lambda functions access to resources in an Amazon VPC", recalled 2026-11-29).
+    """
+    role.add_to_policy(iam.PolicyStatement(actions=[*_INTERFACES], resources=["*"]))
+    role.add_to_policy(
+        iam.PolicyStatement(
+            effect=iam.Effect.DENY,
+            actions=[*_INTERFACES],
+            resources=["*"],
+            conditions={"ArnEquals": {"lambda:SourceFunctionArn": function_arn}},
+        )
+    )

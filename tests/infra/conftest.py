@@ -9,7 +9,7 @@ import pytest
 
 from stacks.bundle import Bundle
 from stacks.settings import Settings
-from stacks.synth import SETTINGS
+from stacks.synth import SETTINGS, with_network
 from tests.infra.synthesized import Deployment
 
 LOCAL: dict[str, Any] = {
@@ -40,9 +40,21 @@ def aws(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
 
 
 @pytest.fixture(scope="session")
+def aws_vpc(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    settings = with_network(Settings.from_file(SETTINGS), "vpc")
+    return Deployment.from_settings(settings, bundle=bundle, outdir=_outdir(tmp_path_factory, "aws_vpc"))
+
+
+@pytest.fixture(scope="session")
 def local(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     settings = Settings.from_values(LOCAL)
     return Deployment.from_settings(settings, bundle=bundle, outdir=_outdir(tmp_path_factory, "local"))
+
+
+@pytest.fixture(scope="session")
+def local_vpc(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    settings = Settings.from_values(LOCAL | {"network": "vpc"})
+    return Deployment.from_settings(settings, bundle=bundle, outdir=_outdir(tmp_path_factory, "local_vpc"))
 
 
 def _outdir(factory: pytest.TempPathFactory, name: str) -> Path:

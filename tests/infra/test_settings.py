@@ -49,8 +49,7 @@ def test_a_missing_setting_is_named(name: str) -> None:
         ("jwt_audience", ["threadkeep"], "`aud`"),
         ("account", 123456789012, "12 digits, in quotes"),
         ("account", "1234", "12 digits"),
-        ("network", "vpc", '"public"'),
-        ("network", "nat", '"public"'),
+        ("network", "nat", '"vpc" (Valkey and the functions'),
         ("allowed_origins", ["https://chat.example.com/"], "without a path"),
         ("allowed_origins", ["https://a.example https://b.example"], "whole origins"),
         ("allowed_origins", ["*"], "whole origins"),
@@ -174,6 +173,13 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
         Settings.from_file(path)
     assert str(caught.value).startswith(f"{path}: cannot be read as settings (Illegal character")
     assert "\n" not in str(caught.value)
+def test_nothing_leads_to_valkey_on_aws_unless_somebody_says_so() -> None:
+    assert Settings.from_values(AWS).network == "vpc"
+    assert Settings.from_values(AWS | {"network": "public"}).network == "public"
+    assert Settings.from_values(LOCAL).network == "public"
+    assert Settings.from_values(LOCAL | {"network": "vpc"}).network == "vpc"
+
+
 
 
 def test_a_value_with_line_breaks_still_makes_one_line() -> None:

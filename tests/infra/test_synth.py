@@ -29,6 +29,11 @@ def test_cfn_lint_finds_nothing_in_either_region_but_what_is_wrong(aws: Deployme
     assert finding.endswith("at Resources/Cache/Properties/ConnectionType")
 
 
+def test_nor_does_it_with_a_network_of_our_own(aws_vpc: Deployment) -> None:
+    assert len(aws_vpc.paths) == len(aws_vpc.templates) == 14
+    assert lint(aws_vpc.paths, aws_vpc.settings.regions) == []
+
+
 def test_cdk_nag_would_find_a_wildcard_and_an_open_bucket(bundle: Bundle, tmp_path: Path) -> None:
     app = new_app("aws", outdir=tmp_path / "cdk.out")
     compose(app, settings=Settings.from_file(SETTINGS), bundle=bundle)

@@ -12,7 +12,7 @@ import socket
 from typing import Any
 
 import botocore.awsrequest
-from urllib3.exceptions import NameResolutionError, NewConnectionError
+from urllib3.exceptions import NewConnectionError
 
 
 class _OverIpv6:
@@ -27,7 +27,7 @@ class _OverIpv6:
         try:
             found = socket.getaddrinfo(name, self.port, socket.AF_INET6, socket.SOCK_STREAM)
         except socket.gaierror as error:
-            raise NameResolutionError(self.host, self, error) from error  # type: ignore[arg-type]
+            raise NewConnectionError(self, f"{name} has no IPv6 address: {error}") from error  # type: ignore[arg-type]
         failure: NewConnectionError | None = None
         try:
             for *_, address in found:
@@ -63,7 +63,7 @@ def over_ipv6(client: Any) -> None:
     """Have an AWS client that was just built connect over IPv6 alone.
 
     botocore has no option for it: the pools that its HTTP session makes connections in are replaced
-    (`botocore.httpsession.URLLib3Session`, 1.43.106 and 1.44.8, looked at 2026-11-29).
+    (`botocore.httpsession.URLLib3Session`, 1.43.106 and 1.44.8, with urllib3 1.26 and 2, looked at 2026-11-29).
     """
     manager = client._endpoint.http_session._manager  # noqa: SLF001 -- see above
     manager.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}

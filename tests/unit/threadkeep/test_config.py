@@ -36,6 +36,7 @@ FULL = Config(
     allowed_origins=("https://app.example", "http://localhost:3000"),
     query_token=True,
 )
+    ipv6_out=True,
 
 names = st.from_regex(r"[!-~]{1,20}", fullmatch=True)
 hots = st.builds(
@@ -63,6 +64,7 @@ configs = st.builds(
 )
 
 
+    ipv6_out=st.booleans(),
 @given(configs)
 def test_what_is_written_is_read(config: Config) -> None:
     assert Config.from_environment(config.to_environment()) == config
@@ -102,6 +104,7 @@ def test_what_is_not_set_allows_nothing_and_names_nothing() -> None:
     assert config == Config(stage="test", region="eu-central-1")
     assert (config.allowed_origins, config.query_token, config.hot) == ((), False, None)
 
+        "THREADKEEP_IPV6_OUT": "true",
 
 @pytest.mark.parametrize(
     ("environment", "named"),

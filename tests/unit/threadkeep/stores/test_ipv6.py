@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, SSLError
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from threadkeep.stores.ipv6 import over_ipv6
 
@@ -50,7 +56,7 @@ def port() -> Iterator[int]:
 @pytest.fixture(autouse=True)
 def resolver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """Names and their addresses, in this order."""
-    names = {"both.test": ["127.0.0.1", "::1"], "four.test": ["127.0.0.1"]}
+    names = {"both.test": ["127.0.0.1", "::1"], "other.test": ["127.0.0.1", "::1"], "four.test": ["127.0.0.1"]}
     real = socket.getaddrinfo
 
     def resolve(host: Any, port: Any, family: int = 0, type: int = 0, *rest: Any, **named: Any) -> Any:  # noqa: A002
@@ -66,11 +72,48 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     return names
 
 
-def invoked(host: str, port: int, *, ipv6: bool) -> str:
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """Of both.test, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "both.test")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("both.test")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path / "certificate.pem"
+    own = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_bytes(own + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@pytest.fixture
+def tls_port(certificate: Path) -> Iterator[int]:
+    """As AWS serves."""
+    server = Ipv6Server(("::1", 0), Invoked)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+def invoked(host: str, port: int, *, ipv6: bool, trusted: Path | None = None) -> str:
     client = boto3.client(
         "lambda",
         region_name="eu-central-1",
-        endpoint_url=f"http://{host}:{port}",
+        endpoint_url=f"{'https' if trusted else 'http'}://{host}:{port}",
+        verify=str(trusted) if trusted else None,
         aws_access_key_id="key",
         aws_secret_access_key="secret",
         config=Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 1}, proxies={}),
@@ -92,3 +135,9 @@ def test_other_clients_go_on_as_the_resolver_says(port: int) -> None:
 def test_a_name_without_an_ipv6_address_is_an_error_at_once(port: int) -> None:
     with pytest.raises(BotoCoreError, match=r"four\.test"):
         invoked("four.test", port, ipv6=True)
+
+
+def test_a_certificate_is_checked_against_the_name_and_not_the_address(tls_port: int, certificate: Path) -> None:
+    assert invoked("both.test", tls_port, ipv6=True, trusted=certificate) == "AF_INET6 both.test"
+    with pytest.raises(SSLError, match=r"hostname .other\.test. doesn.t match .both\.test."):
+        invoked("other.test", tls_port, ipv6=True, trusted=certificate)
