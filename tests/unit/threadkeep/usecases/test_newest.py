@@ -241,6 +241,20 @@ def test_with_the_hot_tier_away_at_any_call_the_page_is_read_all_the_same(
     assert ids_of(newest(tale)) == chain[-20:][::-1]
 
 
+def test_with_the_hot_tier_away_a_cold_conversation_is_read_all_the_same(tale: Tale) -> None:
+    chain = tale.chain(50)
+    tale.rest()
+    tale.archive(chain[:45])
+    tale.house.hot.unavailable = True
+    reply = newest(tale)
+    assert (ids_of(reply), reply["tier"]) == (chain[-20:][::-1], "cold")
+    context = tale.house.ok(PHONE, "context.read", conversation=tale.conversation, max_messages=20)
+    assert ([message["id"] for message in context["messages"]], context["tier"]) == (chain[-20:], "cold")
+    for message in (chain[0], chain[-1]):
+        asked = {"conversation": tale.conversation, "stream": message, "epoch": 0, "offset": 0}
+        assert tale.house.ok(PHONE, "stream.resume", **asked)["message"]["id"] == message
+
+
 def test_a_reader_that_could_not_read_leaves_no_more_than_its_lease(tale: Tale) -> None:
     chain = tale.chain(50)
     tale.house.replace(warm=_Failing(tale.house.warm))
