@@ -187,6 +187,7 @@ class RealtimeStack(cdk.Stack):
             buckets=naming.buckets(settings.stage, self.account, settings.regions) if bulkhead.knows_buckets else {},
             connections_url=self._address.connections_url if bulkhead.pushes else "",
             hot=self._hot_config(bulkhead) if bulkhead.hot else None,
+            limits=settings.limits if bulkhead.hot else None,
             model=settings.model if bulkhead.model else None,
             responder_function=self._invoked(bulkhead, bulkheads.RESPONDER),
             produce_function=self._invoked(bulkhead, bulkheads.PRODUCE),

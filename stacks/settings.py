@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Meta
 
-from threadkeep.config import ModelConfig, Terms
+from threadkeep.config import LimitsConfig, ModelConfig, Terms
 
 ENVIRONMENT_VARIABLE: Final = "THREADKEEP_SETTINGS"
 DEFAULT_FILE: Final = "settings.toml"
@@ -65,6 +65,10 @@ class ModelSettings(ModelConfig, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError("a model of kind bedrock is named by its id, not by an ARN")
         if self.kind != "openai" and (self.base_url or self.api_key_secret):
             raise ValueError(f"a model of kind {self.kind} has neither base_url nor api_key_secret")
+
+
+class LimitsSettings(LimitsConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`LimitsConfig` as a deployment may have it."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,6 +152,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "under way when it began"
         ),
     ] = 30
+    limits: Annotated[
+        LimitsSettings,
+        Meta(
+            description="a table {user_per_s, user_burst, tenant_per_s, tenant_burst, streams_per_user}, each "
+            "optional: writing requests a second from 0.01 to 100000, at once from 1 to 1000000, and live streams of "
+            "one user from 1 to 10000"
+        ),
+    ] = LimitsSettings()
     availability_zones: Annotated[
         dict[Region, Annotated[tuple[Text, ...], Meta(min_length=2, max_length=3)]],
         Meta(
@@ -245,6 +257,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     raise _refused(name, values[name], error) from error
             elif field.required:
                 raise _missing(name)
+        if checked["target"] == "local":
+            checked.setdefault("network", "public")
         settings = cls(**checked)
         for name in settings._wrong_together():
             raise _refused(name, values[name], None) if name in values else _missing(name)
@@ -257,8 +271,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         wrong = {
             "regions": len(set(self.regions)) < len(self.regions),
             "jwks_url": not local and urlsplit(self.jwks_url).scheme != "https",
-        if checked["target"] == "local":
-            checked.setdefault("network", "public")
             "query_token": self.query_token and not local,
             "model": self.model is not None and not local and self.model.base_url.startswith("http://"),
             "local_endpoint": local is (self.local_endpoint is None),

@@ -15,11 +15,12 @@ from msgspec import Meta
 
 from threadkeep.domain.bounds import ARCHIVE_IDLE_MS, ARCHIVE_SETTLE_MS
 from threadkeep.domain.erasure import Terms
+from threadkeep.domain.rates import Rate, Rates
 
-__all__ = ["Config", "ConfigError", "HotConfig", "ModelConfig", "Terms"]
+__all__ = ["Config", "ConfigError", "HotConfig", "LimitsConfig", "ModelConfig", "Terms"]
 
 _PREFIX: Final = "THREADKEEP_"
-_NESTED: Final = ("hot", "model", "terms")
+_NESTED: Final = ("hot", "limits", "model", "terms")
 
 
 class ConfigError(ValueError):
@@ -38,6 +39,36 @@ class HotConfig(msgspec.Struct, frozen=True, kw_only=True):
     auth: Literal["none", "iam"] = "none"
     user: str = ""
     cache: str = ""
+
+
+PerSecond = Annotated[float, Meta(ge=0.01, le=100_000)]
+Burst = Annotated[int, Meta(ge=1, le=1_000_000)]
+_USUAL: Final = Rates()
+
+
+class LimitsConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What each user and each tenant may do, in a region; see `threadkeep.domain.rates.Rates`.
+
+    Attributes:
+        user_per_s, tenant_per_s: metered requests a second on the long run.
+        user_burst, tenant_burst: so many at once.
+        streams_per_user: live streams in conversations of one owner.
+    """
+
+    user_per_s: PerSecond = _USUAL.user.per_s
+    user_burst: Burst = _USUAL.user.burst
+    tenant_per_s: PerSecond = _USUAL.tenant.per_s
+    tenant_burst: Burst = _USUAL.tenant.burst
+    streams_per_user: Annotated[int, Meta(ge=1, le=10_000)] = _USUAL.streams_max
+
+    @property
+    def rates(self) -> Rates:
+        """The same, as the quotas go by them."""
+        return Rates(
+            user=Rate(self.user_per_s, self.user_burst),
+            tenant=Rate(self.tenant_per_s, self.tenant_burst),
+            streams_max=self.streams_per_user,
+        )
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,8 +110,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         table: name of the global table; empty for a function that has no use of it.
         bucket: name of this region's cold bucket; empty likewise.
         buckets: every region's, this one's too, by region; empty likewise.
+        ipv6_out: whether the function has a way out over IPv6 alone, and over IPv4 reaches nothing but its own region's
+            DynamoDB and S3.
         connections_url: base of ``@connections``, e.g. ``https://{api}.execute-api.{region}.amazonaws.com/{stage}``.
         hot: where Valkey stands; None for a function that has no use of it.
+        limits: what users and tenants may do; None for a function that has no use of ``hot``.
         model: which model answers; None for every function but the responder.
         terms: how what is kept comes to its end; None for a function that has no say in it.
         erase_queue, tell_queue: URLs of the region's queues to the eraser and the herald; empty likewise.
@@ -101,8 +135,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     table: str = ""
     bucket: str = ""
     buckets: dict[str, str] = {}
+    ipv6_out: bool = False
     connections_url: str = ""
     hot: HotConfig | None = None
+    limits: LimitsConfig | None = None
     model: ModelConfig | None = None
     terms: Terms | None = None
     erase_queue: str = ""
@@ -110,8 +146,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     export_queue: str = ""
     archive_queue: str = ""
     archive_idle_ms: int = ARCHIVE_IDLE_MS
-        ipv6_out: whether the function has a way out over IPv6 alone, and over IPv4 reaches nothing but its own region's
-            DynamoDB and S3.
     archive_settle_ms: int = ARCHIVE_SETTLE_MS
     responder_function: str = ""
     produce_function: str = ""
@@ -124,9 +158,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def to_environment(self) -> dict[str, str]:
         """One variable a setting, ``THREADKEEP_<NAME>``; strings as they are (they may hold deploy-time tokens).
 
-        ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``model`` and ``terms`` likewise. ``allowed_origins`` becomes a list
-        separated by spaces, ``buckets`` such a list of ``region=name``, ``retention_days`` of ``tenant=days``, the
-        tenant percent-encoded.
+        ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``limits``, ``model`` and ``terms`` likewise. ``allowed_origins``
+        becomes a list separated by spaces, ``buckets`` such a list of ``region=name``, ``retention_days`` of
+        ``tenant=days``, the tenant percent-encoded.
         """
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _NESTED}
         for group in _NESTED:
@@ -135,7 +169,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
                 values |= {f"{group}_{name}": getattr(nested, name) for name in nested.__struct_fields__}
         return {_PREFIX + name.upper(): _text(value) for name, value in values.items() if value not in ("", (), {})}
 
-    ipv6_out: bool = False
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Config:
         """Read it back.

@@ -7,7 +7,7 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from threadkeep.config import Config, ConfigError
+from threadkeep.config import Config, ConfigError, LimitsConfig
 from threadkeep.ports import (
     BodyStore,
     ColdStore,
@@ -99,11 +99,12 @@ def services() -> Services:
     region = settings.region
     clients = Clients(region, ipv6_out=settings.ipv6_out)
     clock = SystemClock()
+    rates = (settings.limits or LimitsConfig()).rates
     hot: HotStore = _absent("THREADKEEP_HOT_HOST")
     quotas: Quotas = _absent("THREADKEEP_HOT_HOST")
     if (address := settings.hot) is not None:
         valkey = ValkeyClient(lambda: connect(address, region=region))
-        hot, quotas = HotValkey(valkey, region=region), QuotasValkey(valkey)
+        hot, quotas = HotValkey(valkey, region=region), QuotasValkey(valkey, rates)
     bodies: BodyStore = _absent("THREADKEEP_BUCKETS")
     uploads: UploadStore = _absent("THREADKEEP_BUCKETS")
     cold: ColdStore = _absent("THREADKEEP_BUCKETS")
@@ -124,7 +125,7 @@ def services() -> Services:
     return Services(
         hot=hot,
         quotas=quotas,
-        own_quotas=QuotasMemory(clock),
+        own_quotas=QuotasMemory(clock, rates),
         warm=WarmDynamoDB(table, settings.table, bodies, idle_ms=settings.archive_idle_ms),
         uploads=uploads,
         # Each owner puts its store here; till then a use says which setting is missing.

@@ -13,6 +13,7 @@ from stacks.app import ROOT
 from stacks.settings import Settings, SettingsError, find
 from tests.infra.conftest import LOCAL
 from threadkeep.config import Terms
+from threadkeep.domain.rates import Rate, Rates
 
 AWS: dict[str, Any] = {
     "target": "aws",
@@ -76,7 +77,14 @@ def test_a_missing_setting_is_named(name: str) -> None:
         ("erasure_second_pass_minutes", 19, "on the local target only"),
         ("erasure_second_pass_minutes", 0, "from 20 to 180"),
         ("erasure_second_pass_minutes", 181, "from 20 to 180"),
-        ("availability_zones", {"eu-central-1": ["eu-central-1a"]}, "two or more"),
+        ("limits", {"user_per_s": 0}, "from 0.01 to 100000"),
+        ("limits", {"user_per_s": float("inf")}, "from 0.01 to 100000"),
+        ("limits", {"tenant_burst": 0}, "from 1 to 1000000"),
+        ("limits", {"streams_per_user": 0}, "from 1 to 10000"),
+        ("limits", {"streams": 4}, "streams_per_user"),
+        ("availability_zones", {"eu-central-1": ["eu-central-1a"]}, "two or three different"),
+        ("availability_zones", {"eu-central-1": ["a", "b", "c", "d"]}, "two or three different"),
+        ("availability_zones", {"eu-central-1": ["eu-central-1a", "eu-central-1a"]}, "two or three different"),
         ("availability_zones", {"sa-east-1": ["sa-east-1a", "sa-east-1b"]}, "a table of region"),
         ("local_endpoint", "http://127.0.0.1:4566", "only there"),
         ("hot_endpoint", "valkey.example.com", "HOST:PORT"),
@@ -94,6 +102,15 @@ def test_days_and_minutes_may_be_fractions_and_on_the_local_target_short_ones() 
     assert (aws.archive_idle_ms, aws.archive_settle_ms) == (129_600_000, 1_230_000)
     local = Settings.from_values(LOCAL | {"archive_idle_days": 0.0001, "archive_settle_minutes": 0.05})
     assert (local.archive_idle_ms, local.archive_settle_ms) == (8_640, 3_000)
+
+
+def test_limits_are_each_optional_and_functions_go_by_them() -> None:
+    assert Settings.from_values(AWS).limits.rates == Rates()
+    values = {"limits": {"user_per_s": 0.5, "tenant_burst": 7, "streams_per_user": 3}}
+    usual = Rates()
+    assert Settings.from_values(AWS | values).limits.rates == Rates(
+        user=Rate(0.5, usual.user.burst), tenant=Rate(usual.tenant.per_s, 7), streams_max=3
+    )
 
 
 def test_functions_are_told_the_terms_and_by_default_nothing_expires() -> None:
@@ -156,6 +173,13 @@ def test_the_local_target_needs_its_endpoints(name: str) -> None:
     assert message.startswith(f"setting `{name}` is missing; it is ")
 
 
+def test_nothing_leads_to_valkey_on_aws_unless_somebody_says_so() -> None:
+    assert Settings.from_values(AWS).network == "vpc"
+    assert Settings.from_values(AWS | {"network": "public"}).network == "public"
+    assert Settings.from_values(LOCAL).network == "public"
+    assert Settings.from_values(LOCAL | {"network": "vpc"}).network == "vpc"
+
+
 def test_the_local_target_has_one_account() -> None:
     assert "setting `account` is '123456789012'" in refusal(LOCAL | {"account": "123456789012"})
     assert Settings.from_values(LOCAL | {"account": "000000000000"}).account == "000000000000"
@@ -173,13 +197,6 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
         Settings.from_file(path)
     assert str(caught.value).startswith(f"{path}: cannot be read as settings (Illegal character")
     assert "\n" not in str(caught.value)
-def test_nothing_leads_to_valkey_on_aws_unless_somebody_says_so() -> None:
-    assert Settings.from_values(AWS).network == "vpc"
-    assert Settings.from_values(AWS | {"network": "public"}).network == "public"
-    assert Settings.from_values(LOCAL).network == "public"
-    assert Settings.from_values(LOCAL | {"network": "vpc"}).network == "vpc"
-
-
 
 
 def test_a_value_with_line_breaks_still_makes_one_line() -> None:

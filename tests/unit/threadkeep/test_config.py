@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadkeep.config import Config, ConfigError, HotConfig, ModelConfig
+from threadkeep.config import Config, ConfigError, HotConfig, LimitsConfig, ModelConfig
 from threadkeep.domain.erasure import Terms
 
 LEAST = {"THREADKEEP_STAGE": "test", "THREADKEEP_REGION": "eu-central-1"}
@@ -18,6 +18,7 @@ FULL = Config(
     buckets={"eu-central-1": "threadkeep-test-cold", "us-east-1": "threadkeep-test-cold-us"},
     connections_url="https://example.execute-api.eu-central-1.amazonaws.com/test",
     hot=HotConfig(host="valkey.example", port=6_379, auth="iam", user="stream", cache="threadkeep"),
+    limits=LimitsConfig(user_per_s=0.5, user_burst=3, tenant_per_s=20.0, tenant_burst=7, streams_per_user=2),
     terms=Terms(
         regions=("eu-central-1", "us-east-1"),
         pitr_days=21,
@@ -35,8 +36,8 @@ FULL = Config(
     jwt_audience="threadkeep",
     allowed_origins=("https://app.example", "http://localhost:3000"),
     query_token=True,
-)
     ipv6_out=True,
+)
 
 names = st.from_regex(r"[!-~]{1,20}", fullmatch=True)
 hots = st.builds(
@@ -50,6 +51,8 @@ configs = st.builds(
     bucket=st.just("") | names,
     buckets=st.dictionaries(st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True), names, max_size=3),
     hot=st.none() | hots,
+    limits=st.none()
+    | st.builds(LimitsConfig, user_per_s=st.floats(0.01, 100_000), streams_per_user=st.integers(1, 10_000)),
     model=st.none() | st.builds(ModelConfig, kind=st.just("bedrock"), name=names, system=names),
     terms=st.none()
     | st.builds(
@@ -61,10 +64,10 @@ configs = st.builds(
     ),
     allowed_origins=st.lists(names, max_size=3).map(tuple),
     query_token=st.booleans(),
+    ipv6_out=st.booleans(),
 )
 
 
-    ipv6_out=st.booleans(),
 @given(configs)
 def test_what_is_written_is_read(config: Config) -> None:
     assert Config.from_environment(config.to_environment()) == config
@@ -81,6 +84,11 @@ def test_the_environment_has_a_variable_a_setting() -> None:
         "THREADKEEP_HOT_AUTH": "iam",
         "THREADKEEP_HOT_USER": "stream",
         "THREADKEEP_HOT_CACHE": "threadkeep",
+        "THREADKEEP_LIMITS_USER_PER_S": "0.5",
+        "THREADKEEP_LIMITS_USER_BURST": "3",
+        "THREADKEEP_LIMITS_TENANT_PER_S": "20.0",
+        "THREADKEEP_LIMITS_TENANT_BURST": "7",
+        "THREADKEEP_LIMITS_STREAMS_PER_USER": "2",
         "THREADKEEP_TERMS_REGIONS": "eu-central-1 us-east-1",
         "THREADKEEP_TERMS_PITR_DAYS": "21",
         "THREADKEEP_TERMS_SECOND_PASS_MS": "1800000",
@@ -96,6 +104,7 @@ def test_the_environment_has_a_variable_a_setting() -> None:
         "THREADKEEP_JWT_AUDIENCE": "threadkeep",
         "THREADKEEP_ALLOWED_ORIGINS": "https://app.example http://localhost:3000",
         "THREADKEEP_QUERY_TOKEN": "true",
+        "THREADKEEP_IPV6_OUT": "true",
     }
 
 
@@ -104,7 +113,6 @@ def test_what_is_not_set_allows_nothing_and_names_nothing() -> None:
     assert config == Config(stage="test", region="eu-central-1")
     assert (config.allowed_origins, config.query_token, config.hot) == ((), False, None)
 
-        "THREADKEEP_IPV6_OUT": "true",
 
 @pytest.mark.parametrize(
     ("environment", "named"),

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from threadkeep import container
-from threadkeep.config import Config, ConfigError, HotConfig
+from threadkeep.config import Config, ConfigError, HotConfig, LimitsConfig
 from threadkeep.domain.erasure import Terms
 from threadkeep.domain.errors import HotUnavailable
 from threadkeep.domain.model import ConversationKey
@@ -79,6 +79,18 @@ def test_valkey_is_reached_when_it_is_used_and_not_before(monkeypatch: pytest.Mo
     hot = container.services().hot
     with pytest.raises(HotUnavailable):
         hot.live(KEY)
+
+
+def test_limits_are_those_that_the_function_was_told_in_the_region_and_in_the_sandbox(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    configure(monkeypatch, msgspec.structs.replace(FULL, limits=LimitsConfig(user_burst=1, streams_per_user=1)))
+    services = container.services()
+    assert services.quotas._limits == services.own_quotas._limits  # type: ignore[attr-defined]
+    assert services.own_quotas.take("acme", "ann") == 0
+    assert services.own_quotas.take("acme", "ann") > 0
+    assert services.own_quotas.lease_stream("acme", "ann", "one")
+    assert not services.own_quotas.lease_stream("acme", "ann", "two")
 
 
 def test_a_function_without_a_hot_tier_is_told_so_where_it_would_use_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -173,7 +175,7 @@ def test_a_close_by_body_gives_the_place_back(two: House) -> None:
     first, _ = answers(two)
     opened = first.open()
     two.lose_hot()
-    said = {"body": [{"type": "text", "text": "so far"}], "parent": first.question, "role": "assistant"}
+    said: dict[str, Any] = {"body": [{"type": "text", "text": "so far"}], "parent": first.question, "role": "assistant"}
     assert first.close(opened, 1, **said)["type"] == "stream.close.ok"
     assert has_room(two)
 
