@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.support.conversations import noise
 from tests.support.house import PHONE, WORKER, Frame, House, text_part
+from tests.support.logs import logged
 from tests.support.tiers import Calls, Tale
 from threadkeep.domain import ids
 from threadkeep.domain.bounds import FRAME_BYTES_MAX, MEMBER_MESSAGES_MAX, TAIL_MESSAGES_MAX
 from threadkeep.domain.errors import ArchiveDamaged
 from threadkeep.usecases.settled_log import LastLog
 from threadkeep.usecases.tiers import History, Tiers
+
+__all__ = ["logged"]
 
 DAY_MS = 24 * 60 * 60_000
 
@@ -303,6 +308,19 @@ def test_a_damaged_stretch_is_told_once_and_all_the_rest_is_served(
     found = pages(house, damaged.tale.conversation, leaf=leaf, limit=limit)
     assert [message["id"] for reply in found for message in reply["messages"]] == damaged.rest[::-1]
     assert [stretch for reply in found for stretch in reply.get("damaged", ())] == [damaged.told]
+
+
+def test_damage_is_counted_and_logged_by_ids_alone(house: House, damaged: Damaged, logged: Callable[[], str]) -> None:
+    house.ok(PHONE, "message.list", conversation=damaged.tale.conversation, leaf="all", before=damaged.chain[250])
+    printed = logged()
+    lines = [json.loads(line) for line in printed.splitlines()]
+    assert [line["SegmentsDamaged"] for line in lines if "SegmentsDamaged" in line] == [[1.0]]
+    (told,) = [line for line in lines if line.get("level") == "ERROR"]
+    assert (told["conversation"], told["members"]) == (
+        damaged.tale.conversation,
+        [[damaged.lost[0], damaged.lost[-1]]],
+    )
+    assert "hello" not in printed
 
 
 def test_a_page_that_touches_no_damage_tells_of_none(house: House, damaged: Damaged) -> None:
