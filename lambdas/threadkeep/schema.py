@@ -6,6 +6,7 @@ The one global table has a partition per conversation. Its sort keys:
 ``gone``           tombstone; sorts right before ``head``, so one query reads both
 ``gone#<line>``     receipt line of an erasure, ``<region>#<store>``
 ``head``           owner, title, metadata
+``live#<region>``  what streams in that region; only where there are several
 ``m#<id>``         a message, immutable
 ``pulse``          last activity; carries the keys of both sparse indexes
 ``s#<first id>``   cold manifest, immutable
@@ -47,8 +48,12 @@ UPLOADS_DAYS: Final = 2
 TTL_ATTRIBUTE: Final = "expires_at"
 """Epoch seconds. DynamoDB removes such items within days; every read checks for itself."""
 
+REGION_ATTRIBUTE: Final = "g"
+"""Which region wrote a message or a head, where there are several: the others tell it to those who watch there."""
+
 SORT_GONE: Final = "gone"
 SORT_HEAD: Final = "head"
+SORT_LIVE: Final = "live#"
 SORT_PULSE: Final = "pulse"
 SORT_MESSAGE: Final = "m#"
 SORT_SEGMENT: Final = "s#"

@@ -122,6 +122,16 @@ ARCHIVE_PASS_SEGMENTS_MAX: Final = 16
 """Segments that one pass over a conversation writes; the next pass goes on."""
 ARCHIVE_PASS_REMOVED_MAX: Final = 100_000
 """Messages that one pass removes from the table, likewise."""
+REPLICATION_WAIT_MS: Final = 300
+"""How long a request waits for what another region has written: longer than a replica is usually behind, and short
+beside the 10 s of a route function."""
+REPLICATION_POLL_MS: Final = 100
+GAP_MS_MAX: Final = 3_000
+"""How long one request asks other regions for what has not come; a call that is under way by then has 2 s more."""
+GAP_MESSAGES_MAX: Final = 8
+"""Messages of a path that one request fetches from other regions; the next page goes on."""
+LIVE_ELSEWHERE_MS: Final = STREAM_MS_MAX + 5 * 60_000
+"""After so long another region's word that a stream lives there is no longer believed: no stream takes that long."""
 ERASURE_SECOND_PASS_MS: Final = 30 * 60_000
 """After so long an erasure takes what was under way when it began."""
 ERASURE_ITEMS_MAX: Final = 250

@@ -140,7 +140,7 @@ class Landed(msgspec.Struct, frozen=True):
     is_tombstone: bool
 
 
-class ErasureJob(msgspec.Struct, frozen=True, kw_only=True):
+class ErasureJob(msgspec.Struct, frozen=True, kw_only=True, tag_field="job", tag="erase"):
     """Clear a conversation out of a region's stores; the tombstone says the rest.
 
     Attributes:

@@ -172,6 +172,8 @@ class LiveStream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message being written, as a viewer is told of it.
 
     Attributes:
+        offset: 0 where it lives in another region, which alone knows.
+        endpoint: where a viewer follows it, where that is another region.
         is_due: its time has run out, or its seal is old: whoever meets it finishes it.
     """
 
@@ -181,4 +183,5 @@ class LiveStream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parent: str | None
     role: Role
     region: str
+    endpoint: str | UnsetType = UNSET
     is_due: bool = False

@@ -28,8 +28,10 @@ from threadkeep.ports.warm import (
     ErasureStore,
     ExportStore,
     Gone,
+    LiveRegister,
     ManifestStore,
     MessagePage,
+    OtherTables,
     WarmStore,
 )
 
@@ -48,9 +50,11 @@ __all__ = [
     "Gone",
     "HotStore",
     "JobQueue",
+    "LiveRegister",
     "ManifestStore",
     "MessagePage",
     "ObjectSweep",
+    "OtherTables",
     "PresignedGet",
     "PresignedPut",
     "Push",

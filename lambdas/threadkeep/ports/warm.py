@@ -12,7 +12,7 @@ from threadkeep.domain.archive import Manifest
 from threadkeep.domain.erasure import ReceiptLine, Store, Tombstone
 from threadkeep.domain.exports import Export
 from threadkeep.domain.json_values import JsonObject
-from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.domain.model import Conversation, ConversationKey, LiveStream, StoredMessage
 
 
 class Gone(msgspec.Struct, frozen=True):
@@ -164,6 +164,34 @@ class ErasureStore(Protocol):
 
         At most `ERASURE_ITEMS_MAX` of them, so that they are counted soon; all of these, or it raises.
         """
+        ...
+
+
+class LiveRegister(Protocol):
+    """Which of a conversation's streams live in which region, told to the others. Raises `WarmUnavailable`.
+
+    Every region writes its own and no other's. It says where to look, not what is so: it lags behind, and what a lost
+    hot tier forgot stands until its time is over.
+    """
+
+    def put(self, key: ConversationKey, live: LiveStream, *, until_ms: int) -> None:
+        """Say that a stream lives in our region, with the region's endpoint; believed until then at the longest."""
+        ...
+
+    def remove(self, key: ConversationKey, stream: str) -> None:
+        """It lives here no more; again, or never said: nothing."""
+        ...
+
+    def read_others(self, key: ConversationKey, *, now_ms: int) -> tuple[LiveStream, ...]:
+        """Those of all other regions, in order of their ids, with ``region`` and ``endpoint``. One query."""
+        ...
+
+
+class OtherTables(Protocol):
+    """The replicas of other regions, for what ours has not been given yet. Raises `WarmUnavailable`."""
+
+    def read_message(self, region: str, key: ConversationKey, message: str) -> StoredMessage | None:
+        """One message in page form, as that region has it. One call, which takes 2 s at the most."""
         ...
 
 

@@ -13,7 +13,7 @@ from threadkeep.domain.bounds import ARCHIVE_IDLE_MS, PULSE_EVERY_MS
 from threadkeep.domain.erasure import Tombstone
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.json_values import JsonObject
-from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.domain.model import Conversation, ConversationKey, LiveStream, StoredMessage
 from threadkeep.ports import ConversationPage, Gone, MessagePage
 from threadkeep.stores.list_cursor import ListCursor
 from threadkeep.stores.warm_items import in_page
@@ -25,6 +25,7 @@ class WarmMemory:
     Attributes:
         gone: the tombstones of conversations that were deleted.
         messages, manifests, due_at: what lies in the table beside heads; other stores share it.
+        live: what streams where: by region, each stream with until when that is believed (ms).
         lagging: ids of messages that pages do not show yet unless they are read consistently, as on a replica behind.
         active_at: when conversations were last active, to the minute.
         unavailable: while set, every call raises `WarmUnavailable`.
@@ -38,6 +39,7 @@ class WarmMemory:
         self.messages: dict[ConversationKey, dict[str, StoredMessage]] = {}
         self.manifests: dict[ConversationKey, dict[str, Manifest]] = {}
         self.due_at: dict[ConversationKey, str] = {}
+        self.live: dict[ConversationKey, dict[str, dict[str, tuple[LiveStream, int]]]] = {}
         self.active_at: dict[ConversationKey, str] = {}
         self.lagging: set[str] = set()
         self.unavailable = False
@@ -174,6 +176,7 @@ class WarmMemory:
         for held in (self._heads, self.active_at):
             count += held.pop(key, None) is not None
         self.due_at.pop(key, None)
+        count += len(self.live.pop(key, ()))
         return count + len(self.messages.pop(key, ())) + len(self.manifests.pop(key, ()))
 
     def check_available(self) -> None:

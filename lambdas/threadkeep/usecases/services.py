@@ -21,8 +21,10 @@ from threadkeep.ports import (
     ExportStore,
     HotStore,
     JobQueue,
+    LiveRegister,
     ManifestStore,
     ObjectSweep,
+    OtherTables,
     Push,
     Quotas,
     Responder,
@@ -64,6 +66,23 @@ class Owners:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OtherRegions:
+    """What a region has to do with the others of its deployment, where there are any.
+
+    Attributes:
+        endpoint: this region's own, where clients connect to.
+        names: the others, but not those that are evacuated: these count as gone, whatever they may still say.
+        live: what streams where.
+        tables: the others' replicas.
+    """
+
+    endpoint: str
+    names: tuple[str, ...]
+    live: LiveRegister
+    tables: OtherTables
+
+
+@dataclass(frozen=True, kw_only=True)
 class Services:
     """The ports that a use case works with, as the container builds them once per sandbox.
 
@@ -72,6 +91,7 @@ class Services:
         own_quotas: this sandbox's own, for while the region's are away.
         archive_idle_ms: how long a conversation is idle before it is archived.
         archive_settle_ms: how long a manifest has to have stood before what it covers is deleted from the table.
+        others: None where the deployment has one region, which then pays nothing for there being others elsewhere.
         sleep: pauses for so many seconds; tests own it.
     """
 
@@ -96,6 +116,7 @@ class Services:
     quotas: Quotas
     own_quotas: Quotas
     responder: Responder | None = None
+    others: OtherRegions | None = None
     archive_idle_ms: int = ARCHIVE_IDLE_MS
     archive_settle_ms: int = ARCHIVE_SETTLE_MS
     sleep: Callable[[float], None] = time.sleep

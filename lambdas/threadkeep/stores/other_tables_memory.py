@@ -1,0 +1,28 @@
+"""The tables of other regions in memory: the reference, and a fake for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.stores.warm_items import in_page
+from threadkeep.stores.warm_memory import WarmMemory
+
+
+class OtherTablesMemory:
+    """`threadkeep.ports.OtherTables` on the warm tiers of other regions.
+
+    Attributes:
+        tables: by region.
+        asked: every region that was asked, and for which message.
+    """
+
+    def __init__(self, tables: Mapping[str, WarmMemory]) -> None:
+        self.tables = tables
+        self.asked: list[tuple[str, str]] = []
+
+    def read_message(self, region: str, key: ConversationKey, message: str) -> StoredMessage | None:
+        """See `OtherTables`."""
+        self.asked.append((region, message))
+        stored = self.tables[region].read_message(key, message)
+        return None if stored is None else in_page(stored)
