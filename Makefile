@@ -50,7 +50,7 @@ static: setup ## The part of it that runs nothing: format, lint, types, import c
 	@$(BIN)/mypy
 	@cd lambdas && PYTHONPATH=.:.. ../$(BIN)/lint-imports --config ../pyproject.toml
 
-synth: setup ## The `aws` templates for two regions, through cfn-lint and cdk-nag
+synth: setup ## The `aws` templates for two regions and either network, through cfn-lint and cdk-nag
 	@$(BIN)/python -m stacks.synth
 
 test: static ## Everything that CI runs; what starts a local cloud stays on one of the two workers

@@ -49,7 +49,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise StaleFaultError(f"{self.name}: its text stands {found} times in {self.file}; write the entry anew")
         for test in self.caught_by:
             file, _, name = test.partition("::")
-            function = f"def {name.partition('[')[0]}("
+            function = f"def {name.rpartition('::')[2].partition('[')[0]}("
             if not (root / file).is_file() or function not in (root / file).read_text(encoding="utf-8"):
                 raise StaleFaultError(f"{self.name}: there is no test {test}; name the one that catches it")
         if not self.caught_by:

@@ -15,7 +15,7 @@ import msgspec
 
 from local.processes import ProcessTable
 
-COPIED: Final = ("lambdas", "tests", "clients", "local", "stacks", "pyproject.toml")
+COPIED: Final = ("lambdas", "tests", "clients", "local", "stacks", "cdk.json", "pyproject.toml")
 _LEFT_OUT: Final = shutil.ignore_patterns(".*", "node_modules", "*.egg-info", "tmp")
 _GRACE_S: Final = 10
 PASSED: Final = 0

@@ -10,6 +10,7 @@ import pytest
 from stacks.bundle import Bundle
 from stacks.settings import Settings
 from stacks.synth import SETTINGS, with_network
+from tests.infra.networks import Net
 from tests.infra.synthesized import Deployment
 
 LOCAL: dict[str, Any] = {
@@ -55,6 +56,12 @@ def local(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Deploymen
 def local_vpc(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     settings = Settings.from_values(LOCAL | {"network": "vpc"})
     return Deployment.from_settings(settings, bundle=bundle, outdir=_outdir(tmp_path_factory, "local_vpc"))
+
+
+@pytest.fixture
+def net(aws_vpc: Deployment, region: str) -> Net:
+    """That of the region which the test is about."""
+    return Net(aws_vpc.templates[f"Network-{region}"])
 
 
 def _outdir(factory: pytest.TempPathFactory, name: str) -> Path:

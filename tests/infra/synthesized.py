@@ -12,6 +12,7 @@ from stacks.app import new_app, synthesize
 from stacks.bundle import Bundle
 from stacks.compose import compose
 from stacks.settings import Settings
+from threadkeep.config import Config
 
 ACCOUNT = "111122223333"
 
@@ -71,6 +72,51 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         """The one resource of a type in a stack."""
         (resource,) = self.resources(kind, stack).values()
         return resource
+
+    @property
+    def types(self) -> set[str]:
+        """All types that there are."""
+        return {one["Type"] for template in self.templates.values() for one in template["Resources"].values()}
+
+    def function(self, region: str, name: str) -> Resource:
+        """A region's function of a bulkhead."""
+        functions = self.resources("AWS::Lambda::Function", f"Realtime-{region}").values()
+        (found,) = [one for one in functions if one["Properties"]["Handler"] == f"handlers.{name}.handler"]
+        return found
+
+    def config(self, region: str, name: str) -> Config:
+        """What it is told."""
+        return Config.from_environment(resolve(self.function(region, name)["Properties"]["Environment"]["Variables"]))
+
+    def statements(self, region: str, name: str) -> list[dict[str, Any]]:
+        """What its role's policies say."""
+        role = self.function(region, name)["Properties"]["Role"]["Fn::GetAtt"][0]
+        return [
+            statement
+            for policy in self.resources("AWS::IAM::Policy", f"Realtime-{region}").values()
+            if {"Ref": role} in policy["Properties"]["Roles"]
+            for statement in resolve(policy["Properties"]["PolicyDocument"])["Statement"]
+        ]
+
+    def rights(self, region: str, name: str) -> dict[str, set[str]]:
+        """What it is allowed, by resource."""
+        found: dict[str, set[str]] = {}
+        for statement in self.statements(region, name):
+            if statement["Effect"] == "Allow":
+                for resource in _listed(statement["Resource"]):
+                    found.setdefault(resource, set()).update(_listed(statement["Action"]))
+        return found
+
+    def referred(self, value: Any) -> str:
+        """The resource that a reference to another stack's output ends at."""
+        told = value["Fn::GetStackOutput"]
+        stack = told["StackName"].removeprefix(f"Threadkeep-{self.settings.stage}-")
+        end = self.templates[stack]["Outputs"][told["OutputName"]]["Value"]
+        return str(end["Ref"] if "Ref" in end else end["Fn::GetAtt"][0])
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def resolve(value: Any) -> Any:

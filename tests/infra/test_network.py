@@ -10,28 +10,16 @@ import aws_cdk as cdk
 import msgspec
 import pytest
 
-from stacks import bulkheads
 from stacks.app import new_app, synthesize
 from stacks.network_stack import NetworkStack
 from stacks.settings import Settings
 from stacks.synth import SETTINGS
-from tests.infra.synthesized import Deployment, Resource, resolve
-from threadkeep.config import Config
+from tests.infra.networks import INSIDE, REGIONS, Net
+from tests.infra.synthesized import Deployment
 
-REGIONS = ("eu-central-1", "us-east-1")
 ZONES = {
     "eu-central-1": ["eu-central-1a", "eu-central-1b", "eu-central-1c"],
     "us-east-1": ["us-east-1a", "us-east-1d"],
-}
-INSIDE = {"connection", "send", "stream", "history", "sweeper", "herald", "produce"}
-OUTSIDE = {"authorizer", "announcer", "eraser", "exporter", "responder"}
-INTERFACES = {
-    "ec2:AssignPrivateIpAddresses",
-    "ec2:CreateNetworkInterface",
-    "ec2:DeleteNetworkInterface",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSubnets",
-    "ec2:UnassignPrivateIpAddresses",
 }
 
 
@@ -40,91 +28,12 @@ def region(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-class Net:
-    """A region's network."""
-
-    def __init__(self, template: dict[str, Any]) -> None:
-        self._resources: dict[str, Resource] = template["Resources"]
-        self.outputs: dict[str, Any] = template.get("Outputs", {})
-
-    def all(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Properties of all resources of a type."""
-        return {name: one["Properties"] for name, one in self._resources.items() if one["Type"] == kind}
-
-    @property
-    def types(self) -> set[str]:
-        return {one["Type"] for one in self._resources.values()}
-
-    def group(self, description: str) -> str:
-        """The security group of that description."""
-        groups = self.all("AWS::EC2::SecurityGroup")
-        (name,) = [name for name, group in groups.items() if group["GroupDescription"] == description]
-        return name
-
-    @property
-    def subnets(self) -> list[str]:
-        return [*self.all("AWS::EC2::Subnet")]
-
-
-@pytest.fixture
-def net(aws_vpc: Deployment, region: str) -> Net:
-    return Net(aws_vpc.templates[f"Network-{region}"])
-
-
-def referred(deployment: Deployment, value: Any) -> str:
-    """The resource that a reference to another stack's output ends at."""
-    told = value["Fn::GetStackOutput"]
-    stack = told["StackName"].removeprefix("Threadkeep-prod-")
-    end = deployment.templates[stack]["Outputs"][told["OutputName"]]["Value"]
-    return str(end["Ref"] if "Ref" in end else end["Fn::GetAtt"][0])
-
-
-def function(deployment: Deployment, region: str, name: str) -> Resource:
-    (found,) = [
-        resource
-        for resource in deployment.resources("AWS::Lambda::Function", f"Realtime-{region}").values()
-        if resource["Properties"]["Handler"] == f"handlers.{name}.handler"
-    ]
-    return found
-
-
-def config(deployment: Deployment, region: str, name: str) -> Config:
-    return Config.from_environment(
-        resolve(function(deployment, region, name)["Properties"]["Environment"]["Variables"])
-    )
-
-
-def statements(deployment: Deployment, region: str, name: str) -> list[dict[str, Any]]:
-    """What its role's policies say."""
-    role = function(deployment, region, name)["Properties"]["Role"]["Fn::GetAtt"][0]
-    return [
-        statement
-        for policy in deployment.resources("AWS::IAM::Policy", f"Realtime-{region}").values()
-        if {"Ref": role} in policy["Properties"]["Roles"]
-        for statement in resolve(policy["Properties"]["PolicyDocument"])["Statement"]
-    ]
-
-
-def rights(deployment: Deployment, region: str, name: str) -> dict[str, set[str]]:
-    """Allowed actions by resource."""
-    found: dict[str, set[str]] = {}
-    for statement in statements(deployment, region, name):
-        if statement["Effect"] == "Allow":
-            for resource in listed(statement["Resource"]):
-                found.setdefault(resource, set()).update(listed(statement["Action"]))
-    return found
-
-
-def listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
 class TestTheNetwork:
     def test_is_one_a_region_and_none_where_valkey_has_a_public_endpoint(
         self, aws: Deployment, aws_vpc: Deployment
     ) -> None:
         assert set(aws_vpc.templates) == set(aws.templates) | {f"Network-{region}" for region in REGIONS}
-        assert not [kind for kind in types(aws) if kind.startswith("AWS::EC2::")]
+        assert not [kind for kind in aws.types if kind.startswith("AWS::EC2::")]
 
     def test_has_nothing_that_leads_in_and_nothing_that_costs(self, net: Net) -> None:
         assert {kind for kind in net.types if kind.startswith("AWS::EC2::")} == {
@@ -232,132 +141,14 @@ class TestZones:
         ]
 
 
-class TestWhoStandsInIt:
-    def test_all_that_talk_to_valkey_and_nobody_else(self, aws_vpc: Deployment, region: str) -> None:
-        placed = {
-            resource["Properties"]["Handler"].split(".")[1]: "VpcConfig" in resource["Properties"]
-            for resource in aws_vpc.resources("AWS::Lambda::Function", f"Realtime-{region}").values()
-            if resource["Properties"]["Handler"].startswith("handlers.")
-        }
-        assert placed == dict.fromkeys(INSIDE, True) | dict.fromkeys(OUTSIDE, False)
-        assert {name for name in placed if config(aws_vpc, region, name).hot is not None} == INSIDE
-
-    def test_not_what_looks_things_up_at_deploy_time_nor_the_archive(self, aws_vpc: Deployment) -> None:
-        others = [
-            resource
-            for name, resource in aws_vpc.resources("AWS::Lambda::Function").items()
-            if not (name.startswith("Realtime-") and resource["Properties"]["Handler"].startswith("handlers."))
-        ]
-        assert len(others) == len(REGIONS) + len(bulkheads.ARCHIVE)
-        assert not [resource for resource in others if "VpcConfig" in resource["Properties"]]
-
-    @pytest.mark.parametrize("name", sorted(INSIDE))
-    def test_each_in_every_subnet_over_both_families_in_the_one_group(
-        self, aws_vpc: Deployment, net: Net, region: str, name: str
-    ) -> None:
-        placed = function(aws_vpc, region, name)["Properties"]["VpcConfig"]
-        assert placed["Ipv6AllowedForDualStack"] is True
-        (group,) = placed["SecurityGroupIds"]
-        assert referred(aws_vpc, group) == net.group("Functions that talk to Valkey")
-        assert [referred(aws_vpc, subnet) for subnet in placed["SubnetIds"]] == net.subnets
-
-    @pytest.mark.parametrize("name", sorted(INSIDE))
-    def test_each_with_rights_on_interfaces_that_its_code_cannot_use(
-        self, aws_vpc: Deployment, region: str, name: str
-    ) -> None:
-        own = function(aws_vpc, region, name)
-        role = own["Properties"]["Role"]["Fn::GetAtt"][0]
-        properties = aws_vpc.resources("AWS::IAM::Role", f"Realtime-{region}")[role]["Properties"]
-        assert not {"ManagedPolicyArns", "Policies"} & set(properties)
-        assert rights(aws_vpc, region, name)["*"] >= INTERFACES
-        (denied,) = [statement for statement in statements(aws_vpc, region, name) if statement["Effect"] == "Deny"]
-        arn = f"arn:aws:lambda:{region}:111122223333:function:threadkeep-prod-{name}"
-        assert denied["Condition"] == {"ArnEquals": {"lambda:SourceFunctionArn": arn}}
-        assert (set(denied["Action"]), denied["Resource"]) == (INTERFACES, "*")
-        # Lambda refuses to make a function whose role does not let it yet.
-        policies = aws_vpc.resources("AWS::IAM::Policy", f"Realtime-{region}")
-        assert [name for name in own["DependsOn"] if name in policies]
-
-    @pytest.mark.parametrize("name", sorted(INSIDE - {"produce"}))
-    def test_each_may_do_and_is_told_what_it_is_without_a_network_but_for_its_cache(
-        self, aws: Deployment, aws_vpc: Deployment, region: str, name: str
-    ) -> None:
-        inside = rights(aws_vpc, region, name)
-        inside["*"] -= INTERFACES
-        outside = rights(aws, region, name)
-        assert inside == {
-            resource.replace(":serverlesscache:threadkeep-prod-public", ":serverlesscache:threadkeep-prod-vpc"): actions
-            for resource, actions in outside.items()
-        }
-        told, usual = config(aws_vpc, region, name), config(aws, region, name)
-        assert told.hot is not None
-        assert told.hot.cache == "threadkeep-prod-vpc"
-        assert (told.ipv6_out, usual.ipv6_out) == (True, False)
-        assert msgspec.structs.replace(told, hot=usual.hot, ipv6_out=False) == usual
-
-    @pytest.mark.parametrize("name", sorted(OUTSIDE - {"responder"}))
-    def test_whoever_stands_outside_is_as_without_a_network(
-        self, aws: Deployment, aws_vpc: Deployment, region: str, name: str
-    ) -> None:
-        assert config(aws_vpc, region, name) == config(aws, region, name)
-        assert rights(aws_vpc, region, name) == rights(aws, region, name)
-
-
-class TestTheResponder:
-    def test_knows_no_valkey_and_no_connections_and_writes_nothing(self, aws_vpc: Deployment, region: str) -> None:
-        told = config(aws_vpc, region, "responder")
-        assert told.hot is None
-        assert told.connections_url == ""
-        assert told.produce_function == "threadkeep-prod-produce"
-        assert told.model is not None
-        actions = {action for allowed in rights(aws_vpc, region, "responder").values() for action in allowed}
-        assert not {action for action in actions if action.startswith(("elasticache:", "execute-api:"))}
-        assert {action for action in actions if action.startswith(("dynamodb:", "s3:"))} == {
-            "dynamodb:GetItem",
-            "dynamodb:Query",
-            "s3:GetObject",
-            "s3:ListBucket",
-        }
-
-    def test_alone_has_its_answers_written_by_produce(self, aws_vpc: Deployment, region: str) -> None:
-        produce = f"arn:aws:lambda:{region}:111122223333:function:threadkeep-prod-produce"
-        invokes = {
-            name: rights(aws_vpc, region, name).get(produce, set())
-            for name in INSIDE | OUTSIDE
-            if produce in rights(aws_vpc, region, name)
-        }
-        assert invokes == {"responder": {"lambda:InvokeFunction"}}
-        permitted = [
-            permission["Properties"]["FunctionName"]
-            for permission in aws_vpc.resources("AWS::Lambda::Permission", f"Realtime-{region}").values()
-        ]
-        assert not [name for name in permitted if "Produce" in json.dumps(name)]
-
-    def test_has_produce_do_what_it_does_itself_without_a_network(
-        self, aws: Deployment, aws_vpc: Deployment, region: str
-    ) -> None:
-        own, produced = config(aws, region, "responder"), config(aws_vpc, region, "produce")
-        assert produced.model is None
-        assert produced.hot is not None
-        assert produced.hot.user == "threadkeep-prod-produce"
-        assert produced == msgspec.structs.replace(own, model=None, hot=produced.hot, ipv6_out=True)
-
-    def test_writes_itself_without_a_network_so_that_nothing_is_there_to_be_invoked(self, aws: Deployment) -> None:
-        assert not [
-            resource
-            for resource in aws.resources("AWS::Lambda::Function").values()
-            if resource["Properties"]["Handler"] == "handlers.produce.handler"
-        ]
-
-
 class TestValkey:
     def test_stands_in_the_network_and_has_no_public_endpoint(
         self, aws: Deployment, aws_vpc: Deployment, net: Net, region: str
     ) -> None:
         cache = dict(aws_vpc.only("AWS::ElastiCache::ServerlessCache", f"Hot-{region}")["Properties"])
         (group,) = cache.pop("SecurityGroupIds")
-        assert referred(aws_vpc, group) == net.group("Valkey")
-        assert [referred(aws_vpc, subnet) for subnet in cache.pop("SubnetIds")] == net.subnets
+        assert aws_vpc.referred(group) == net.group("Valkey")
+        assert [aws_vpc.referred(subnet) for subnet in cache.pop("SubnetIds")] == net.subnets
         public = dict(aws.only("AWS::ElastiCache::ServerlessCache", f"Hot-{region}")["Properties"])
         assert public.pop("ConnectionType") == "public"
         # It cannot be moved: another network has another cache, which wants another name.
@@ -380,21 +171,6 @@ def test_the_network_comes_before_who_stands_in_it(aws_vpc: Deployment, region: 
         assert f"Network-{region}" in aws_vpc.dependencies[f"{stack}-{region}"]
     assert aws_vpc.dependencies[f"Network-{region}"] == set()
     assert f"Network-{region}" not in aws_vpc.protected
-
-
-def test_the_local_target_has_no_network_but_its_responder_goes_by_produce(local_vpc: Deployment) -> None:
-    assert not [name for name in local_vpc.templates if name.startswith(("Network-", "Hot-"))]
-    assert not [kind for kind in types(local_vpc) if kind.startswith("AWS::EC2::")]
-    for region in local_vpc.settings.regions:
-        told = config(local_vpc, region, "responder")
-        assert (told.hot, told.produce_function) == (None, "threadkeep-local-produce")
-        produced = config(local_vpc, region, "produce")
-        assert produced.hot is not None
-        assert produced.ipv6_out is False
-
-
-def types(deployment: Deployment) -> set[str]:
-    return {one["Type"] for template in deployment.templates.values() for one in template["Resources"].values()}
 
 
 def between(net: Net, kind: str, other: str) -> set[tuple[str, str, int]]:
