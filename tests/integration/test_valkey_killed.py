@@ -22,9 +22,9 @@ from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import ConversationKey
 from threadkeep_client import subscription
 from threadkeep_client.producer import Producer
-from threadkeep_client.stream_writer import ProducerSettings, Window
 from threadkeep_client.viewer import Viewer
 from threadkeep_client.wire import text_of
+from threadkeep_client.writing import ProducerSettings, Window
 
 PIECES: Final = 40
 SIZES: Final = (600, 8_000, 28_000, 60_000, 240_000)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from threadkeep_client.answer import Answer
 from threadkeep_client.client import Client, ConversationPage, MessagePage
-from threadkeep_client.connection import Connection, ConnectionSettings
+from threadkeep_client.connection import Connection
 from threadkeep_client.errors import (
     BadRequestError,
     ClosedError,
@@ -33,11 +33,12 @@ from threadkeep_client.errors import (
 )
 from threadkeep_client.ids import new_id
 from threadkeep_client.keeping import Context, Download, Erasure, Export, ExportFormat
+from threadkeep_client.patience import ConnectionSettings
 from threadkeep_client.producer import Producer, StreamEndedError
-from threadkeep_client.stream_writer import Outcome, ProducerSettings, Window
 from threadkeep_client.updates import Update, ViewerSettings
 from threadkeep_client.viewer import Viewer
 from threadkeep_client.wire import Conversation, Message, Op, Part, Role, Status, text_of
+from threadkeep_client.writing import Outcome, ProducerSettings, Window
 
 __all__ = [
     "Answer",

@@ -30,6 +30,7 @@ class Answer:
         due: when to resume it, if that is to be tried again.
         missing_since: since when the service answers that it does not know the stream.
         shown: whether the consumer has been told of it.
+        endpoint: of the region that streams it; None where that is the viewer's own, as far as is known.
     """
 
     def __init__(self, stream: str, *, heard_at: float, parent: str | None = None, role: str = "assistant") -> None:
@@ -42,6 +43,7 @@ class Answer:
         self.due: float | None = None
         self.missing_since: float | None = None
         self.shown = True
+        self.endpoint: str | None = None
         self._assembly = Assembly()
 
     @property

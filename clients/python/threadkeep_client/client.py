@@ -6,17 +6,20 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Self, cast
 
-from threadkeep_client.connection import Connection, ConnectionSettings, Observer
+from threadkeep_client.cancelling import cancel
+from threadkeep_client.connection import Connection, Observer
 from threadkeep_client.ids import new_id
 from threadkeep_client.keeping import KeepingMethods, given
+from threadkeep_client.patience import ConnectionSettings
 from threadkeep_client.producer import Producer
 from threadkeep_client.reading import read_path, with_parts
-from threadkeep_client.stream_writer import ProducerSettings
+from threadkeep_client.regions import Regions
 from threadkeep_client.tokens import TokenSource
 from threadkeep_client.updates import ViewerSettings
 from threadkeep_client.uploading import fits_frame, upload, upload_parts
 from threadkeep_client.viewer import Viewer
 from threadkeep_client.wire import Conversation, JsonObject, Message, Part, Role, Status
+from threadkeep_client.writing import ProducerSettings
 
 _UNSET: Final[Any] = object()
 
@@ -34,13 +37,15 @@ class MessagePage:
     """Messages; `cursor` is None at the end, `tier` says where they came from (`hot`, `warm`, `cold`).
 
     `damaged` tells of stretches that no region can give just now (`first`, `last`, `count`): they are not among the
-    messages.
+    messages. `incomplete`: the page ends before a message that has not come here from another region yet; the cursor
+    goes on with it.
     """
 
     messages: list[Message]
     cursor: str | None
     tier: str
     damaged: list[JsonObject] = field(default_factory=list)
+    incomplete: bool = False
 
 
 class Client(KeepingMethods):
@@ -65,6 +70,7 @@ class Client(KeepingMethods):
         observe: Observer | None = None,
     ) -> None:
         self.connection = Connection(url, token, settings=settings, observe=observe)
+        self.regions = Regions(self.connection)
 
     async def __aenter__(self) -> Self:
         """Connect.
@@ -204,6 +210,7 @@ class Client(KeepingMethods):
             cursor=reply.get("cursor"),
             tier=reply.get("tier", ""),
             damaged=reply.get("damaged") or [],
+            incomplete=reply.get("incomplete") is True,
         )
 
     async def messages(
@@ -247,7 +254,19 @@ class Client(KeepingMethods):
             metadata=metadata,
             fork=fork,
             settings=settings,
+            regions=self.regions,
         )
+
+    async def cancel(self, conversation: str, *, stream: str | None = None) -> list[Message]:
+        """Stop an answer (absent: all that are live), in whichever region it is streamed; it is kept as `stopped`.
+
+        Returns:
+            The stopped messages, as many as fit a frame of each region.
+
+        Raises:
+            UnavailableError: `away`: a region that streams one cannot be reached; the others' are stopped.
+        """
+        return await cancel(self.regions, conversation, stream)
 
     def watch(
         self,
@@ -258,4 +277,11 @@ class Client(KeepingMethods):
         settings: ViewerSettings | None = None,
     ) -> Viewer:
         """Watch a conversation, or one answer: `async with client.watch(…) as viewer: async for update in viewer`."""
-        return Viewer(self.connection, conversation, stream=stream, since=since, settings=settings)
+        return Viewer(
+            self.connection,
+            conversation,
+            stream=stream,
+            since=since,
+            settings=settings,
+            regions=self.regions,
+        )

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from collections.abc import Callable
+from typing import Any, Self
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from threadkeep_client.backoff import Backoff
 from threadkeep_client.dialing import dial
 from threadkeep_client.errors import (
     ConnectionEndedError,
@@ -29,51 +26,23 @@ from threadkeep_client.errors import (
     is_repeatable,
 )
 from threadkeep_client.frames import decode, encode
+from threadkeep_client.in_flight import InFlight
+from threadkeep_client.listening import Listeners
+from threadkeep_client.patience import ConnectionSettings
 from threadkeep_client.tokens import TokenKeeper, TokenSource
 from threadkeep_client.wire import Frame
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionSettings:
-    """How patient a connection is.
-
-    Attributes:
-        open_s: for one attempt to connect.
-        reply_s: for one reply; then the request is repeated.
-        deadline_s: for a request with all its repeats, unless the caller gives another.
-        requests_max: in flight at once; more wait.
-        refusals_max: refused handshakes in a row, each with a newly asked token, after which the connection ends.
-        reconnect: pauses between attempts to connect.
-        repeat: pauses between repeats of a request.
-    """
-
-    open_s: float = 10.0
-    reply_s: float = 10.0
-    deadline_s: float = 60.0
-    requests_max: int = 64
-    refusals_max: int = 5
-    reconnect: Backoff = field(default_factory=lambda: Backoff(base_s=0.2, ceiling_s=20.0))
-    repeat: Backoff = field(default_factory=lambda: Backoff(base_s=0.2, ceiling_s=5.0, floor_s=0.05))
-
-
-class Listener(Protocol):
-    """Takes the events of one conversation, in the order in which they came; must not wait."""
-
-    def receive(self, frame: Frame) -> None:
-        """An event."""
-        ...
-
 
 Observer = Callable[[str, float], None]
 """Told the action and the seconds of every request that was answered with `.ok`, repeats included."""
 
 
-class Connection:
+class Connection(Listeners):
     """A connection to a deployment; see the module.
 
     Args:
         url: `wss://…/{stage}`.
-        token: a token, or a function that gives one: asked anew after a refusal, and where a minute is left.
+        token: a token, or a function that gives one: asked anew after a refusal, and where a minute is left;
+            connections of one client share its keeper.
         settings: how patient it is.
         observe: told how long requests took.
     """
@@ -81,25 +50,37 @@ class Connection:
     def __init__(
         self,
         url: str,
-        token: TokenSource,
+        token: TokenSource | TokenKeeper,
         *,
         settings: ConnectionSettings | None = None,
         observe: Observer | None = None,
     ) -> None:
+        super().__init__()
         self.url = url
         self.settings = settings or ConnectionSettings()
-        self._tokens = TokenKeeper(token)
+        self._tokens = token if isinstance(token, TokenKeeper) else TokenKeeper(token)
         self._observe = observe
         self._socket: ClientConnection | None = None
         self._settled = asyncio.Event()  # there is a socket, or there never will be one again
         self._ended: ThreadkeepError | None = None
         self._away = "not connected"  # why, as long as there is no socket
-        self._waiting: dict[str, asyncio.Future[Frame]] = {}
+        self._in_flight = InFlight()
         self._slots = asyncio.Semaphore(self.settings.requests_max)
-        self._refs = (format(number, "x") for number in itertools.count(1))
-        self._listeners: dict[str, list[Listener]] = {}
-        self._on_reopen: set[Callable[[], None]] = set()
         self._task: asyncio.Task[None] | None = None
+
+    def to(self, url: str) -> Connection:
+        """Another one, not open yet: to another address, with the same token, patience and observer."""
+        return Connection(url, self._tokens, settings=self.settings, observe=self._observe)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether there is a socket now."""
+        return self._socket is not None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there never will be one again."""
+        return self._ended is not None
 
     # --- life ----------------------------------------------------------------------------------------------------
 
@@ -148,8 +129,7 @@ class Connection:
                 return
             self._socket = socket
             self._settled.set()
-            for notify in tuple(self._on_reopen):
-                notify()
+            self._tell_reopened()
 
     async def _serve(self, socket: ClientConnection) -> None:
         try:
@@ -161,7 +141,7 @@ class Connection:
             if self._ended is None:
                 self._socket = None
                 self._settled.clear()
-            self._fail_requests(UnavailableError("the connection was cut", reason="cut", retryable=True))
+            self._in_flight.fail(UnavailableError("the connection was cut", reason="cut", retryable=True))
 
     async def _redial(self) -> ClientConnection:
         refusals = 0
@@ -189,7 +169,7 @@ class Connection:
         if self._ended is None:
             self._ended = error
             self._settled.set()
-            self._fail_requests(error)
+            self._in_flight.fail(error)
 
     # --- requests ------------------------------------------------------------------------------------------------
 
@@ -209,7 +189,7 @@ class Connection:
             ConnectionEndedError: The connection is closed.
             ConnectionFailedError: It ended since its token was refused.
         """
-        ref = next(self._refs)
+        ref = self._in_flight.new_ref()
         text = encode({"action": action, "ref": ref, **fields})
         clock = asyncio.get_running_loop().time
         begin = clock()
@@ -239,18 +219,16 @@ class Connection:
     async def _attempt(self, action: str, ref: str, text: str, deadline: float) -> Frame:
         loop = asyncio.get_running_loop()
         socket = await self._open_socket(deadline)
-        reply: asyncio.Future[Frame] = loop.create_future()
-        self._waiting[ref] = reply
+        timeout = asyncio.timeout_at(min(deadline, loop.time() + self.settings.reply_s))
         try:
-            async with asyncio.timeout_at(min(deadline, loop.time() + self.settings.reply_s)):
-                await socket.send(text)
-                frame = await reply
+            with self._in_flight.expecting(ref) as reply:
+                async with timeout:
+                    await socket.send(text)
+                    frame = await reply
         except TimeoutError:
             raise UnavailableError(f"no reply to {action} in time", reason="no_reply", retryable=True) from None
         except ConnectionClosed:
             raise UnavailableError("the connection was cut", reason="cut", retryable=True) from None
-        finally:
-            self._waiting.pop(ref, None)
         if frame["type"] == "error":
             raise WireError.from_frame(frame, action)
         return frame
@@ -278,55 +256,13 @@ class Connection:
         frame = decode(text)
         if frame is None or (frame["type"] == "error" and "ref" not in frame):
             # It names no request, so it may mean any of them.
-            self._fail_requests(
+            self._in_flight.fail(
                 UnavailableError("the gateway answered in place of the service", reason="gateway", retryable=True)
             )
             return
         if "ref" in frame:
-            reply = self._waiting.get(str(frame["ref"]))
-            if reply is not None and not reply.done():
-                reply.set_result(frame)
+            self._in_flight.take(frame)
             return
         if frame["type"].endswith(".ok"):
             return  # a reply to nobody: a subscription hands its own replies on, and takes none for an event
-        for listener in tuple(self._listeners.get(conversation_of(frame), ())):
-            listener.receive(frame)
-
-    def _fail_requests(self, error: ThreadkeepError) -> None:
-        for reply in self._waiting.values():
-            if not reply.done():
-                reply.set_exception(error)
-
-    # --- listeners -----------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def listening(self, conversation: str, listener: Listener) -> Iterator[None]:
-        """Hand the conversation's events to a listener. Asks for none: that is what a subscription does."""
-        self._listeners.setdefault(conversation, []).append(listener)
-        try:
-            yield
-        finally:
-            self._listeners[conversation].remove(listener)
-            if not self._listeners[conversation]:
-                del self._listeners[conversation]
-
-    def is_listened(self, conversation: str) -> bool:
-        """Whether anybody takes the conversation's events."""
-        return conversation in self._listeners
-
-    @contextlib.contextmanager
-    def on_reopen(self, notify: Callable[[], None]) -> Iterator[None]:
-        """Call `notify` after every reconnect: leases are gone with the old socket."""
-        self._on_reopen.add(notify)
-        try:
-            yield
-        finally:
-            self._on_reopen.discard(notify)
-
-
-def conversation_of(frame: Frame) -> str:
-    """The id of the conversation that an event is of; empty where it names none."""
-    conversation = frame.get("conversation")
-    if isinstance(conversation, dict):
-        conversation = conversation.get("id")
-    return conversation if isinstance(conversation, str) else ""
+        self._hand_on(frame)

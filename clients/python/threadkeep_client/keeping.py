@@ -58,6 +58,7 @@ class Context:
         cursor: where older messages go on; None at the root.
         tier: the coldest that was read.
         damaged: stretches of the history that no region can give just now: `first`, `last`, `count`.
+        incomplete: whether it ends before a message that has not come here from another region yet.
     """
 
     messages: list[Message]
@@ -65,6 +66,7 @@ class Context:
     cursor: str | None
     tier: str
     damaged: list[JsonObject] = field(default_factory=list)
+    incomplete: bool = False
 
 
 class KeepingMethods:
@@ -101,6 +103,7 @@ class KeepingMethods:
             cursor=reply.get("cursor"),
             tier=reply.get("tier", ""),
             damaged=reply.get("damaged") or [],
+            incomplete=reply.get("incomplete") is True,
         )
 
     async def get_blob(self, conversation: str, blob: str) -> Download:

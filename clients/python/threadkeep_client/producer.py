@@ -9,8 +9,10 @@ from typing import Any, Final, Literal, Self
 
 from threadkeep_client.connection import Connection
 from threadkeep_client.errors import ThreadkeepError
-from threadkeep_client.stream_writer import Outcome, ProducerSettings, StreamWriter
+from threadkeep_client.regions import Regions
+from threadkeep_client.stream_writer import StreamWriter
 from threadkeep_client.wire import JsonObject, Part, Role, Status
+from threadkeep_client.writing import Outcome, ProducerSettings
 
 _TEXT_CHARS_AT_ONCE: Final = 8_192
 
@@ -41,6 +43,8 @@ class Producer:
         metadata: of the message.
         fork: the parent is not the conversation's present leaf, and a branch is meant.
         settings: how it waits.
+        regions: where connections to other regions come from, should one of them have the stream; absent, the producer
+            has its own.
 
     Attributes:
         id: of the answer.
@@ -58,6 +62,7 @@ class Producer:
         metadata: JsonObject | None = None,
         fork: bool = False,
         settings: ProducerSettings | None = None,
+        regions: Regions | None = None,
     ) -> None:
         self.id = message
         self._settings = settings or ProducerSettings()
@@ -71,7 +76,7 @@ class Producer:
             **({"model": model} if model is not None else {}),
             **({"metadata": metadata} if metadata else {}),
         }
-        self._writer = StreamWriter(connection, opening, self._settings)
+        self._writer = StreamWriter(regions or Regions(connection), opening, self._settings)
         self._kinds: list[str] = []  # the type of every part begun
 
     @property

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Final, cast
 
 from threadkeep_client.connection import Connection
 from threadkeep_client.errors import UnavailableError
 from threadkeep_client.ops import Assembly
 from threadkeep_client.wire import Frame, JsonObject, Message, Op, Part
+
+_WAITS_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Page:
         following: the place after it.
         more: whether the log goes on.
         message: the settled message, without parts where it does not fit.
+        is_settled: whether the stream is a message by now.
     """
 
     epoch: int
@@ -31,6 +35,7 @@ class Page:
     ops: list[Op] = field(default_factory=list)
     more: bool = False
     message: Message | None = None
+    is_settled: bool = False
 
     @classmethod
     def from_frame(cls, frame: Frame) -> Page:
@@ -42,6 +47,7 @@ class Page:
             ops=frame.get("ops") or [],
             more=frame.get("more") is True,
             message=cast("Message | None", frame.get("message")),
+            is_settled=frame.get("state") == "settled",
         )
 
 
@@ -89,13 +95,17 @@ async def read_path(
 ) -> AsyncIterator[Message]:
     """Messages from a leaf (None: the present one; `"all"`: every branch) back to `after`, newest first.
 
-    Those that do not fit a frame come without parts: see `with_parts`.
+    Those that do not fit a frame come without parts: see `with_parts`. What has not come to this region yet is waited
+    for, a few times.
 
     Raises:
-        WireError: A page was refused; `UnavailableError` where one leads to itself.
+        WireError: A page was refused; `UnavailableError` where one leads to itself, or what was waited for does not
+            come.
     """
     asked: JsonObject = {"conversation": conversation, "limit": page_items, "leaf": leaf, "after": after}
     asked = {name: value for name, value in asked.items() if value is not None}
+    waits = 0
+    pauses = connection.settings.repeat.pauses()
     while True:
         reply = await connection.request("message.list", **asked)
         for message in reply["messages"]:
@@ -103,6 +113,13 @@ async def read_path(
         cursor = reply.get("cursor")
         if cursor is None:
             return
-        if cursor == asked.get("cursor"):
+        if reply.get("incomplete") is True:
+            waits += 1
+            if waits > _WAITS_MAX:
+                raise UnavailableError("messages are still on their way here", reason="incomplete", retryable=True)
+            await asyncio.sleep(next(pauses))
+        elif cursor == asked.get("cursor"):
             raise UnavailableError("a page of messages leads to itself", reason="pages", retryable=True)
+        else:
+            waits = 0
         asked["cursor"] = cursor

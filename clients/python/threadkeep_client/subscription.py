@@ -70,8 +70,8 @@ class Subscription:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
         self._registered.close()
-        if self._connection.is_listened(self._conversation):
-            return
+        if self._connection.is_listened(self._conversation) or not self._connection.is_up:
+            return  # somebody else still needs the lease, or it has gone with its socket
         # A lost farewell costs the service some frames until the lease ends, and nobody anything else.
         with contextlib.suppress(ThreadkeepError):
             await self._connection.request(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from threadkeep_client.answer import Answer
+from threadkeep_client.backoff import Backoff
 from threadkeep_client.wire import Message, Op
 
 Kind = Literal["opened", "delta", "restarted", "settled", "created", "updated", "deleted", "lost"]
@@ -22,6 +23,7 @@ class ViewerSettings:
         resume_s: deadline of one request for a page.
         frames_max: in the inbox.
         ended_max: ids of settled messages kept, so that late frames of theirs are known as such.
+        reach: pauses between attempts to reach another region, in which an answer is streamed.
     """
 
     silent_s: float = 15.0
@@ -30,6 +32,7 @@ class ViewerSettings:
     resume_s: float = 20.0
     frames_max: int = 1_024
     ended_max: int = 4_096
+    reach: Backoff = field(default_factory=lambda: Backoff(base_s=0.2, ceiling_s=20.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from threadkeep_client.cli.chats import Chat
 from threadkeep_client.cli.replay import Replay
 from threadkeep_client.cli.report import Report
 from threadkeep_client.client import Client
-from threadkeep_client.connection import ConnectionSettings
+from threadkeep_client.patience import ConnectionSettings
 from threadkeep_client.updates import ViewerSettings
 from threadkeep_client.viewer import Viewer
 

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.client.fake_server import FakeServer, What
 from threadkeep_client import Client
 from threadkeep_client.backoff import Backoff
-from threadkeep_client.connection import Connection, ConnectionSettings
+from threadkeep_client.connection import Connection
+from threadkeep_client.patience import ConnectionSettings
 from threadkeep_client.errors import (
     ConnectionEndedError,
     ConnectionFailedError,

@@ -23,7 +23,7 @@ from threadkeep_client.cli.target import Target
 from threadkeep_client.cli.watching import Watcher
 from threadkeep_client.client import Client
 from threadkeep_client.ids import new_id
-from threadkeep_client.stream_writer import ProducerSettings
+from threadkeep_client.writing import ProducerSettings
 
 _PIECE_CHARS: Final = 100
 _PIECES_MAX: Final = 8

@@ -13,7 +13,8 @@ import jwt
 
 from threadkeep_client.cli.errors import CommandError
 from threadkeep_client.client import Client
-from threadkeep_client.connection import ConnectionSettings, Observer
+from threadkeep_client.connection import Observer
+from threadkeep_client.patience import ConnectionSettings
 from threadkeep_client.tokens import TokenSource
 
 STATE_FILE: Final = Path(".local") / "cloud.json"
