@@ -545,7 +545,7 @@ def cancelling() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.usefixtures("cancelling")
+@pytest.mark.usefixtures("cancelling", "keys_of_no_tenant")
 def test_a69_of_500_calls_cancelled_anywhere_none_leaves_its_reply_to_another_tenant(valkey_single: Address) -> None:
     """One user was shown another's data: a cancelled call had left its reply unread on a shared connection."""
     draw = random.Random(69)  # noqa: S311 -- a case that can be repeated

@@ -72,6 +72,7 @@ def test_every_kind_of_a_conversations_objects_goes_and_is_counted(swept: Swept)
     assert swept.sweep.remove(key) == 0
 
 
+@pytest.mark.usefixtures("keys_of_no_tenant")
 def test_other_conversations_and_tenants_and_the_exports_stay(swept: Swept) -> None:
     conversation = ids.mint(NOW_MS)
     key = ConversationKey("a", conversation)

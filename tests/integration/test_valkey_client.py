@@ -243,6 +243,7 @@ def test_a_cluster_without_that_slot_is_unavailable(cluster: Any, valkey_cluster
         assert isinstance(talk.open(), Opened)
 
 
+@pytest.mark.usefixtures("keys_of_no_tenant")
 @pytest.mark.parametrize("fault", ["return server.call('GET')", "return nil + 1", "return server.call('GET', 'x{y}')"])
 @pytest.mark.parametrize("is_cluster", [False, True])
 def test_a_fault_in_a_script_stays_an_error(
@@ -303,6 +304,7 @@ SLOW = "#!lua\nlocal i = 0\nwhile i < 40000 do i = i + 1 end\nreturn {'foreign'}
 """Its reply is not there yet when the next call begins."""
 
 
+@pytest.mark.usefixtures("keys_of_no_tenant")
 @pytest.mark.parametrize("is_cluster", [False, True])
 def test_no_interrupted_call_leaves_its_reply_to_the_next(
     valkey_single: Address, valkey_cluster: Address, *, is_cluster: bool

@@ -2,113 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 import pytest
-from msgspec import inspect
 
-from tests.support.conversations import tombstone
-from tests.support.house import BULKHEADS, PHONE, START_MS, WORKER, Device, Frame, House, connect_event, message_event
+from tests.support.house import BULKHEADS, PHONE, START_MS, WORKER, House
+from tests.unit.handlers.access import (
+    BOB,
+    BY_ACTION,
+    EXCEPTIONS,
+    FIELDS,
+    ID_FIELDS,
+    NOT_FOUND,
+    SERVED,
+    UMBRELLA,
+    World,
+    device_for,
+    event,
+    fields_of,
+    foreign,
+    kind_of,
+    of_kind,
+)
 from threadkeep.domain import ids
-from threadkeep.domain.bounds import HEAD_CACHE_MS
-from threadkeep.domain.commands import COMMANDS, Command
+from threadkeep.schema import ROUTES
 
-BY_ACTION: Final[dict[str, type[Command]]] = {str(command.__struct_config__.tag): command for command in COMMANDS}
-SERVED: Final = sorted(BULKHEADS)
-BOB: Final = Device(connection="bob=", user="bob")
-UMBRELLA: Final = Device(connection="umbrella=", tenant="umbrella")
-"""Another tenant's, with a user of the same name."""
-
-NAMES: Final = ("conversation", "stream", "leaf", "erasure", "export")
-"""Fields that name something which must be there. (`parent` is judged by the turns, `message` and `reply` are new.)"""
-
-
-def id_fields(action: str) -> list[str]:
-    """The fields of an action that take an id."""
-    info = inspect.type_info(BY_ACTION[action])
-    assert isinstance(info, inspect.StructType)
-    return [field.name for field in info.fields if any(_is_id(option) for option in _options(field.type))]
-
-
-def _options(kind: inspect.Type) -> tuple[inspect.Type, ...]:
-    return kind.types if isinstance(kind, inspect.UnionType) else (kind,)
-
-
-def _is_id(kind: inspect.Type) -> bool:
-    return isinstance(kind, inspect.StrType) and "-7" in (kind.pattern or "")
-
-
-ID_FIELDS: Final = [(action, field) for action in SERVED for field in id_fields(action)]
-NAMING: Final = [
-    (action, field)
-    for action, field in ID_FIELDS
-    # these two may name what is not there yet: the conversation is created, the seal waits for the stream's opening
-    if field in NAMES and (action, field) not in {("conversation.create", "conversation"), ("stream.cancel", "stream")}
-]
-
-
-class World:
-    """Three conversations of three owners, each with a question and a live answer."""
-
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.own = self._talk(PHONE, WORKER)
-        self.bobs = self._talk(BOB, WORKER)
-        self.umbrellas = self._talk(UMBRELLA, msgspec.structs.replace(WORKER, tenant="umbrella"))
-        for talk, owner in ((self.own, PHONE), (self.bobs, BOB), (self.umbrellas, UMBRELLA)):
-            talk["export"] = house.ok(owner, "export.create", format="jsonl")["export"]["id"]
-        self.deleted = self._talk(PHONE, WORKER)
-        house.warm.gone[house.key(self.deleted["conversation"])] = tombstone("ann")
-        house.clock.ms += HEAD_CACHE_MS
-
-    def _talk(self, owner: Device, worker: Device) -> Frame:
-        conversation = self.house.conversation(owner)
-        question = self.house.message(conversation, by=owner)
-        place = self.house.stream(conversation, question, by=worker)
-        erased = self.house.conversation(owner)
-        self.house.ok(owner, "conversation.delete", conversation=erased)
-        named = {"parent": question, "leaf": question, "erasure": erased, "blob": self._blob(owner, place)}
-        return place | named
-
-    def _blob(self, owner: Device, place: Frame) -> str:
-        """An upload that a message of the conversation keeps; its ref."""
-        said = {"conversation": place["conversation"], "bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
-        upload = self.house.ok(owner, "blob.create", **said)["upload"]
-        assert self.house.uploads.put(upload["url"], upload["headers"], b"x")
-        part = {"type": "blob", "bytes": 1, "sha256": said["sha256"], "ref": upload["ref"]}
-        self.house.message(place["conversation"], parts=[part], fork=True, by=owner)
-        ref: str = upload["ref"]
-        return ref
-
-    def request(self, action: str) -> Frame:
-        """What the action needs at least, all of it one's own."""
-        info = inspect.type_info(BY_ACTION[action])
-        assert isinstance(info, inspect.StructType)
-        samples = self.own | {
-            "role": "user",
-            "parts": [],
-            "producer": "run-9",
-            "ops": [],
-            "status": "complete",
-            "bytes": 1,
-            "sha256": "0" * 64,
-            "format": "jsonl",
-            "reply": ids.mint(START_MS, after=self.own["parent"]),
-        }
-        return {field.encode_name: samples[field.name] for field in info.fields if field.required}
-
-    def contents(self) -> str:
-        """All that is kept and all that was told, to see that it has not changed."""
-        hot = [
-            (key, talk.streams, talk.leases)
-            for key, talk in self.house.hot._conversations.items()
-            if talk.streams or talk.leases
-        ]
-        return repr((self.house.warm._heads, self.house.warm.messages, hot, self.house.push.frames))
+NAMING: Final = of_kind("names")
+MINTING: Final = of_kind("mints")
 
 
 @pytest.fixture
@@ -116,27 +38,31 @@ def world(house: House) -> World:
     return World(house)
 
 
-def device_for(action: str) -> Device:
-    """A person where a person may do that, else a server."""
-    return PHONE if "chat" in BY_ACTION[action].scopes else WORKER
+def test_every_action_of_the_route_table_is_here_and_every_one_has_its_command() -> None:
+    assert sorted(SERVED) == sorted(action for actions in ROUTES.values() for action in actions)
+    assert set(SERVED) == set(BULKHEADS) == set(BY_ACTION)
 
 
-def foreign(world: World, action: str, field: str, *, chat: bool) -> Iterator[tuple[str, str]]:
-    """What a field may name that is not the caller's or not there, each with what it is."""
-    yield "another tenant's", world.umbrellas[field]
-    yield "never been", ids.mint(START_MS)
-    if field == "conversation" and action != "conversation.delete":  # which gives its owner the same erasure again
-        yield "deleted", world.deleted[field]
-    if chat or field != "conversation":
-        yield "another user's", world.bobs[field]
-    if field == "stream":
-        yield "a conversation's", world.own["conversation"]
+@pytest.mark.parametrize("action", SERVED)
+def test_every_field_of_every_action_says_what_it_is(action: str) -> None:
+    for field in fields_of(action):
+        assert kind_of(action, field), f"{action}: what is `{field}`? FIELDS in tests/unit/handlers/access.py asks"
+
+
+def test_the_classification_speaks_of_no_field_that_is_no_more() -> None:
+    there = {field for action in SERVED for field in fields_of(action)}
+    assert set(FIELDS) <= there
+    assert all(field in fields_of(action) for action, field in EXCEPTIONS)
+
+
+def test_a_field_that_takes_an_id_is_never_called_plain() -> None:
+    assert not [named for named in ID_FIELDS if kind_of(*named) == "plain"]
 
 
 def test_the_matrix_is_not_empty() -> None:
-    assert ("conversation.get", "conversation") in NAMING
-    assert ("stream.append", "stream") in NAMING
-    assert ("message.list", "leaf") in NAMING
+    assert {("conversation.get", "conversation"), ("stream.append", "stream"), ("message.list", "leaf")} <= set(NAMING)
+    assert {("context.read", "leaf"), ("erasure.get", "erasure"), ("export.get", "export")} <= set(NAMING)
+    assert {("blob.get", "blob"), ("export.create", "conversation")} <= set(NAMING)
 
 
 def test_every_served_action_succeeds_on_what_is_ones_own(world: World) -> None:
@@ -157,12 +83,9 @@ def test_every_served_action_succeeds_on_what_is_ones_own(world: World) -> None:
 def test_what_is_foreign_deleted_or_never_was_is_not_found_byte_for_byte(world: World, action: str, field: str) -> None:
     device = device_for(action)
     before = world.contents()
-    for what, identifier in foreign(world, action, field, chat=device is PHONE):
-        request = world.request(action) | {field: identifier}
-        answer = world.house.invoke(_event(device, action, request))
-        assert answer["body"] == (
-            '{"type":"error","ref":"r","code":"not_found","message":"Nothing here goes by that id.","retryable":false}'
-        ), what
+    for what, identifier in foreign(world, action, field):
+        answer = world.house.invoke(event(device, action, world.request(action) | {field: identifier}))
+        assert answer["body"] == NOT_FOUND, what
     assert world.contents() == before
 
 
@@ -171,7 +94,7 @@ def test_what_is_no_id_in_canonical_form_is_a_bad_request(world: World, action: 
     device = device_for(action)
     before = world.contents()
     identifier = world.own.get(field) or ids.mint(START_MS)
-    malformed: list[Any] = [
+    malformed = [
         identifier.upper(),
         f" {identifier}",
         f"{identifier} ",
@@ -184,15 +107,112 @@ def test_what_is_no_id_in_canonical_form_is_a_bad_request(world: World, action: 
         "..",
         "head",
         "\uff11" + identifier[1:],
-        7,
-        [identifier],
-        {"id": identifier},
-        True,
     ]
-    for value in malformed:
-        reply = world.house.say(device, action, **world.request(action) | {field: value})
-        assert reply["code"] == "bad_request", value
+    answers = {
+        world.house.invoke(event(device, action, world.request(action) | {field: value}))["body"] for value in malformed
+    }
+    assert len(answers) == 1
+    other_kinds: list[Any] = [7, [identifier], {"id": identifier}, True]
+    for reply in (
+        *map(json.loads, answers),
+        *(world.house.say(device, action, **world.request(action) | {field: value}) for value in other_kinds),
+    ):
+        assert reply["code"] == "bad_request"
         assert field in reply["message"]
+    assert world.contents() == before
+
+
+@pytest.mark.parametrize("ref", ["", "..", "head", "A" * 256, "../{blob}", "{blob} ", " {blob}", "{blob}/..", "\x00"])
+def test_what_is_no_ref_of_an_upload_is_not_found(world: World, ref: str) -> None:
+    request = world.request("blob.get") | {"blob": ref.replace("{blob}", world.own["blob"])}
+    reply = world.house.say(PHONE, "blob.get", **request)
+    assert reply["code"] == ("not_found" if ref else "bad_request")
+
+
+# --- ids that are minted --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("action", "field"), [named for named in MINTING if named[0] != "conversation.create"])
+def test_what_mints_an_id_does_so_in_ones_own_conversation_alone(world: World, action: str, field: str) -> None:
+    device = device_for(action)
+    before = world.contents()
+    for what, conversation in foreign(world, action, "conversation"):
+        minted = {field: world.minted(), "conversation": conversation, "fork": True}
+        answer = world.house.invoke(event(device, action, world.request(action) | minted))
+        assert answer["body"] == NOT_FOUND, what
+    assert world.contents() == before
+
+
+@pytest.mark.parametrize(("action", "field"), MINTING)
+def test_what_mints_an_id_takes_a_new_one(world: World, action: str, field: str) -> None:
+    request = world.request(action) | {field: world.minted()}
+    if "fork" in fields_of(action):
+        request["fork"] = True
+    reply = world.house.ok(device_for(action), action, **request)
+    assert request[field] in json.dumps(reply)
+
+
+@pytest.mark.parametrize(("action", "kept"), [("message.create", "message"), ("stream.open", "message")])
+@pytest.mark.parametrize("whose", ["bobs", "umbrellas", "deleted"])
+def test_an_id_that_another_conversation_has_is_free_in_ones_own(
+    world: World, action: str, kept: str, whose: str
+) -> None:
+    foreign_one = getattr(world, whose)
+    messages = repr(world.house.warm.messages[world.house.key(world.bobs["conversation"])])
+    request = world.request(action) | {kept: foreign_one["stream"], "parent": world.own["parent"], "fork": True}
+    reply = world.house.ok(device_for(action), action, **request)
+    assert "duplicate" not in reply
+    assert repr(world.house.warm.messages[world.house.key(world.bobs["conversation"])]) == messages
+
+
+def test_a_stop_of_a_foreign_stream_stops_nothing_of_it(world: World) -> None:
+    for talk in (world.bobs, world.umbrellas):
+        reply = world.house.ok(PHONE, "stream.cancel", conversation=world.own["conversation"], stream=talk["stream"])
+        assert reply["messages"] == []
+    ops = [["text", 0, "on it goes"]]
+    for talk, tenant in ((world.bobs, "acme"), (world.umbrellas, "umbrella")):
+        worker = msgspec.structs.replace(WORKER, tenant=tenant)
+        place = {name: talk[name] for name in ("conversation", "stream", "epoch")}
+        assert world.house.ok(worker, "stream.append", **place, offset=0, ops=ops)["offset"] == 1
+
+
+# --- what may name uploads, and what bounds a page ------------------------------------------------------------------
+
+
+def test_a_foreign_upload_is_as_missing_as_one_that_never_was(world: World) -> None:
+    before = world.contents()
+    refs = [world.bobs["blob"], world.umbrellas["blob"], world.deleted["blob"], world.never("blob")]
+    for action, field in of_kind("uploads"):
+        answers = set()
+        for ref in refs:
+            request = world.request(action) | {"fork": True} | world.naming_upload(field, ref)
+            answers.add(world.house.invoke(event(device_for(action), action, request))["body"])
+        assert len(answers) == 1, (action, field)
+        assert json.loads(answers.pop())["reason"] == "upload_missing"
+    assert world.contents() == before
+
+
+@pytest.mark.parametrize(("action", "field"), of_kind("bounds"))
+def test_a_bound_shows_nothing_beyond_the_conversation_whatever_lies_there(
+    world: World, action: str, field: str
+) -> None:
+    if action == "conversation.list":  # its cursor is no id, and is judged by its form alone
+        return
+    own = {world.own["parent"]} | set(world.house.warm.messages[world.house.key(world.own["conversation"])])
+    for place in (world.bobs["parent"], world.umbrellas["parent"], world.deleted["parent"], ids.mint(START_MS)):
+        reply = world.house.ok(PHONE, action, **world.request(action) | {field: place})
+        assert {message["id"] for message in reply["messages"]} <= own
+
+
+# --- writers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", ["stream.append", "stream.close"])
+def test_a_stream_is_written_by_its_opener_alone(world: World, action: str) -> None:
+    before = world.contents()
+    another = msgspec.structs.replace(WORKER, user="another-worker")
+    answer = world.house.invoke(event(another, action, world.request(action)))
+    assert answer["body"] == NOT_FOUND
     assert world.contents() == before
 
 
@@ -207,7 +227,7 @@ def test_a_parent_that_is_foreign_is_answered_as_one_that_never_was(
     before = world.contents()
     request = world.request(action) | {"fork": fork}
     replies = {
-        world.house.invoke(_event(device, action, request | {"parent": parent}))["body"]
+        world.house.invoke(event(device, action, request | {"parent": parent}))["body"]
         for parent in (world.umbrellas["parent"], world.bobs["parent"], world.deleted["parent"], ids.mint(START_MS))
     }
     assert len(replies) == 1
@@ -229,88 +249,3 @@ def test_the_cache_of_owners_lets_nobody_else_in(world: World) -> None:
         world.house.ok(PHONE, "message.list", conversation=conversation)
         world.house.ok(WORKER, "message.list", conversation=conversation)
         assert world.house.say(other, "message.list", conversation=conversation)["code"] == "not_found"
-
-
-# --- scopes ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("action", SERVED)
-@pytest.mark.parametrize("scope", ["chat", "produce", "admin", "", "CHAT", "chat,produce", "xchat producer"])
-def test_an_action_is_done_under_its_scopes_alone(world: World, action: str, scope: str) -> None:
-    device = msgspec.structs.replace(device_for(action), scope=scope)
-    may = bool(set(scope.split()) & BY_ACTION[action].scopes)
-    world.house.hot.unavailable = world.house.warm.unavailable = True
-    reply = world.house.say(device, action, **world.request(action))
-    assert (reply.get("code") == "unauthorized") is not may
-    if not may:
-        assert reply["retryable"] is False
-
-
-@pytest.mark.parametrize("action", SERVED)
-def test_one_scope_of_several_is_enough(world: World, action: str) -> None:
-    device = msgspec.structs.replace(device_for(action), scope=" admin  chat produce ")
-    assert world.house.say(device, action, **world.request(action)).get("code") != "unauthorized"
-
-
-# --- who is vouched for ---------------------------------------------------------------------------------------
-
-VOUCHED: Final = PHONE.vouched()
-UNVOUCHED: Final[dict[str, Any]] = {
-    "no authorizer": None,
-    "a list": [],
-    "text": "acme",
-    "empty": {},
-    **{
-        f"without {name}": {n: v for n, v in VOUCHED.items() if n != name} for name in ("tenant", "sub", "scope", "exp")
-    },
-    **{
-        f"{name}: {value!r:.9}": VOUCHED | {name: value}
-        for name in ("tenant", "sub")
-        for value in ("", None, [], ["acme"], {"acme": 1}, 7, True, "x" * 257)
-    },
-    **{f"scope: {value!r}": VOUCHED | {"scope": value} for value in (None, ["chat"], 7)},
-    **{f"exp: {value!r}": VOUCHED | {"exp": value} for value in (None, 4_000_000_000, "", "soon", "-1", "1e12", "4.0")},
-}
-
-
-@pytest.mark.parametrize("context", UNVOUCHED.values(), ids=UNVOUCHED.keys())
-def test_whoever_is_not_vouched_for_does_nothing(world: World, context: object) -> None:
-    before = world.contents()
-    world.house.hot.unavailable = world.house.warm.unavailable = True
-    for action in SERVED:
-        request = {"action": action, "ref": "r", **world.request(action)}
-        reply = world.house.post(device_for(action), json.dumps(request), authorizer=context)
-        assert (reply["code"], reply["ref"]) == ("unauthorized", "r")
-    assert world.contents() == before
-
-
-@pytest.mark.parametrize("context", UNVOUCHED.values(), ids=UNVOUCHED.keys())
-def test_whoever_is_not_vouched_for_does_not_connect(house: House, context: object) -> None:
-    assert house.invoke(connect_event(PHONE, authorizer=context)) == {"statusCode": 401}
-
-
-@pytest.mark.parametrize("action", SERVED)
-def test_an_expired_token_does_nothing_whatever_its_scope(world: World, action: str) -> None:
-    before = world.contents()
-    now_s = -(-world.house.clock.ms // 1_000)
-    world.house.clock.ms = now_s * 1_000
-    world.house.hot.unavailable = world.house.warm.unavailable = True
-    for scope in (device_for(action).scope, "", "admin"):
-        device = msgspec.structs.replace(device_for(action), expires_s=now_s, scope=scope)
-        reply = world.house.say(device, action, **world.request(action))
-        assert (reply["code"], reply["retryable"]) == ("token_expired", False)
-    fresh = msgspec.structs.replace(device_for(action), expires_s=now_s + 1)
-    assert world.house.say(fresh, action, **world.request(action)).get("code") in {None, "unavailable"}
-    assert world.contents() == before
-
-
-def test_nothing_in_a_body_says_who_is_asking(world: World) -> None:
-    forged = {"tenant": "umbrella", "sub": "ann", "scope": "produce", "owner": "ann", "authorizer": VOUCHED}
-    reply = world.house.say(BOB, "conversation.get", conversation=world.own["conversation"], **forged)
-    assert reply["code"] == "not_found"
-    created = world.house.ok(BOB, "conversation.create", **forged)["conversation"]
-    assert created["owner"] == "bob"
-
-
-def _event(device: Device, action: str, request: Frame) -> dict[str, Any]:
-    return message_event(device, json.dumps({"action": action, "ref": "r", **request}))

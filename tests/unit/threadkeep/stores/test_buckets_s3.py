@@ -42,6 +42,7 @@ def put(**more: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.usefixtures("keys_of_no_tenant")
 def test_s3_checks_the_hash_and_overwrites_nothing_unless_it_is_told_to(buckets: dict[str, Bucket]) -> None:
     objects = ObjectsS3(buckets[HOME])
     with Stubber(buckets[HOME].client) as stub:
@@ -54,6 +55,7 @@ def test_s3_checks_the_hash_and_overwrites_nothing_unless_it_is_told_to(buckets:
         stub.assert_no_pending_responses()
 
 
+@pytest.mark.usefixtures("keys_of_no_tenant")
 @pytest.mark.parametrize("operation", ["put_object", "get_object", "head_object"])
 def test_an_s3_that_has_no_time_is_unavailable_and_one_that_refuses_is_a_fault(
     buckets: dict[str, Bucket], operation: str
@@ -75,6 +77,7 @@ def test_an_s3_that_has_no_time_is_unavailable_and_one_that_refuses_is_a_fault(
                 ask()
 
 
+@pytest.mark.usefixtures("keys_of_no_tenant")
 def test_a_part_is_asked_for_by_its_bytes(buckets: dict[str, Bucket]) -> None:
     home = ObjectsS3(buckets[HOME])
     S3Peek(buckets[HOME]).put("x", b"0123456789")
