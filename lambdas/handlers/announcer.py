@@ -1,4 +1,7 @@
-"""The announcer: the one consumer of the table's stream in a region. Its mapping gives it new items only."""
+"""The announcer: the one consumer of the table's stream in a region.
+
+Its mapping gives it new items; where there are other regions, changed heads, messages and registers of streams too.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from collections import Counter
 from typing import Any
 
 from threadkeep import container, telemetry
-from threadkeep.stores.table_stream import read_landed
-from threadkeep.usecases.announcing import hand_on, judge
+from threadkeep.stores.table_stream import read_landed, read_news
+from threadkeep.usecases.announcing import hand_on, judge, tell
 
 
 def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
@@ -21,18 +24,23 @@ def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     jobs = judge(services, [read_landed(record) for record in records])
     failed = []
     handed_on = Counter[str]()
+    told = 0
     for record, job in zip(records, jobs, strict=True):
-        if job is None:
-            continue
+        news = read_news(record, services.region) if job is None else ()
         try:
-            hand_on(services, job)
+            if job is not None:
+                hand_on(services, job)
+            tell(services, news)
         except Exception as error:  # noqa: BLE001 -- those before it are done
             telemetry.note_fault("A change could not be handed on; it comes again", error)
             failed = [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]}]
             break
-        handed_on[job.stage] += 1
+        told += len(news)
+        if job is not None:
+            handed_on[job.stage] += 1
     telemetry.count("ErasuresBegun", handed_on["first"])
     telemetry.count("LandedLate", handed_on["late"])
+    telemetry.count("NewsHandedOn", told)
     return {"batchItemFailures": failed}
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from handlers.jobs import work_off
 from threadkeep import telemetry
 from threadkeep.ports import DueEntry
 from threadkeep.usecases.archiving import archive
 from threadkeep.usecases.services import Services
+
+_JOB: Final = msgspec.json.Decoder(DueEntry)
 
 
 def _archive(services: Services, entry: DueEntry) -> None:
@@ -20,7 +24,7 @@ def _archive(services: Services, entry: DueEntry) -> None:
 
 
 def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    return work_off(event, DueEntry, _archive)
+    return work_off(event, _JOB, _archive)
 
 
 handler = telemetry.instrumented(_handle)

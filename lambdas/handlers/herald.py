@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from handlers.jobs import work_off
 from threadkeep.domain.erasure import ErasureJob
+from threadkeep.domain.news import HeadNews, MessageNews, StreamNews
 from threadkeep.telemetry import instrumented
 from threadkeep.usecases.erasing import herald
+from threadkeep.usecases.news import tell_news
+from threadkeep.usecases.services import Services
+
+Job = ErasureJob | MessageNews | HeadNews | StreamNews
+_JOB: Final[msgspec.json.Decoder[Job]] = msgspec.json.Decoder(Job)
+
+
+def _do(services: Services, job: Job) -> None:
+    if isinstance(job, ErasureJob):
+        herald(services, job)
+    else:
+        tell_news(services, job)
 
 
 def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    return work_off(event, ErasureJob, herald)
+    return work_off(event, _JOB, _do)
 
 
 handler = instrumented(_handle)

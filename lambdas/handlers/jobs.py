@@ -13,7 +13,9 @@ from threadkeep.usecases.services import Services
 Job = TypeVar("Job")
 
 
-def work_off(event: dict[str, Any], kind: type[Job], use_case: Callable[[Services, Job], object]) -> dict[str, Any]:
+def work_off(
+    event: dict[str, Any], jobs: msgspec.json.Decoder[Job], use_case: Callable[[Services, Job], object]
+) -> dict[str, Any]:
     """Do the jobs of a batch from SQS; those that failed are named, and SQS gives them again.
 
     A job that cannot be read fails as well: after its attempts it ends in the dead-letter queue, where it is seen.
@@ -21,7 +23,7 @@ def work_off(event: dict[str, Any], kind: type[Job], use_case: Callable[[Service
     failed = []
     for record in event["Records"]:
         try:
-            use_case(container.services(), msgspec.json.decode(record["body"], type=kind))
+            use_case(container.services(), jobs.decode(record["body"]))
         except Exception as error:  # noqa: BLE001 -- one job that fails keeps no other waiting
             telemetry.note_fault("A job failed; it comes again", error)
             failed.append(record["messageId"])

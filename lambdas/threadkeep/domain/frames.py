@@ -9,8 +9,7 @@ from msgspec import Raw
 
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
 from threadkeep.domain.json_values import encode
-from threadkeep.domain.model import Conversation, Message
-from threadkeep.domain.streams import Facts
+from threadkeep.domain.model import Conversation, Message, Role
 
 ENVELOPE_BYTES: Final = 2 * 1024
 """Room for what stands around a message in a frame: type, a `ref` of 256 characters, cursor, ids."""
@@ -55,16 +54,19 @@ def message_created(message: Message) -> bytes:
     return _event("message.created", conversation=message.conversation, message=fit(message))
 
 
-def stream_opened(conversation: str, stream: str, *, epoch: int, facts: Facts, region: str) -> bytes:
-    """A message begins to be written, or begins anew."""
+def stream_opened(
+    conversation: str, stream: str, *, epoch: int, parent: str | None, role: Role, region: str, endpoint: str = ""
+) -> bytes:
+    """A message begins to be written, or begins anew; in another region where there is an endpoint to follow it at."""
     return _event(
         "stream.opened",
         conversation=conversation,
         stream=stream,
         epoch=epoch,
-        parent=facts.parent,
-        role=facts.role,
+        parent=parent,
+        role=role,
         region=region,
+        **({"endpoint": endpoint} if endpoint else {}),
     )
 
 

@@ -19,6 +19,14 @@ STORE: Final = Config(
 )
 """For DynamoDB."""
 
+OTHER_REGION: Final = Config(
+    connect_timeout=1,
+    read_timeout=1,
+    # Asked only for what is missing here, by requests that can do without: they come again.
+    retries={"mode": "standard", "total_max_attempts": 1},
+)
+"""For DynamoDB in another region."""
+
 BUCKET: Final = STORE.merge(
     Config(
         signature_version="s3v4",

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from threadkeep.domain import ids
 from threadkeep.domain.erasure import Landed
-from threadkeep.schema import PARTITION_KEY, SORT_GONE, SORT_KEY
-from threadkeep.stores import table_keys
+from threadkeep.domain.model import ConversationKey
+from threadkeep.domain.news import HeadNews, MessageNews, News, StreamNews
+from threadkeep.schema import (
+    PARTITION_KEY,
+    REGION_ATTRIBUTE,
+    SORT_GONE,
+    SORT_HEAD,
+    SORT_KEY,
+    SORT_LIVE,
+    SORT_MESSAGE,
+)
+from threadkeep.stores import live_items, table_keys
 
 
 def read_landed(record: dict[str, Any]) -> Landed | None:
@@ -21,3 +32,43 @@ def read_landed(record: dict[str, Any]) -> Landed | None:
         return None
     key = table_keys.key_of(partition)
     return Landed(key, is_tombstone=sort_key == SORT_GONE) if ids.is_id(key.conversation) else None
+
+
+def read_news(record: dict[str, Any], region: str) -> tuple[News, ...]:
+    """What the record tells of another region's doings that those who watch in ours have to hear of.
+
+    Where there is one region no item names its writer, and there are no news.
+    """
+    change = record["dynamodb"]
+    keys, image = change["Keys"], change.get("NewImage")
+    if image is None:
+        return ()
+    key, sort_key = table_keys.key_of(str(keys[PARTITION_KEY]["S"])), str(keys[SORT_KEY]["S"])
+    if sort_key.startswith(SORT_LIVE):
+        is_ours = live_items.region_of(sort_key) == region
+        return () if is_ours else tuple(_streams_begun(key, image, change.get("OldImage")))
+    if image.get(REGION_ATTRIBUTE, {"S": region})["S"] == region:
+        return ()
+    if sort_key.startswith(SORT_MESSAGE):
+        message = table_keys.message_of(sort_key)
+        return (MessageNews(tenant=key.tenant, conversation=key.conversation, message=message),)
+    # A new conversation is watched by nobody.
+    is_changed_head = sort_key == SORT_HEAD and record["eventName"] == "MODIFY"
+    return (HeadNews(tenant=key.tenant, conversation=key.conversation),) if is_changed_head else ()
+
+
+def _streams_begun(key: ConversationKey, image: dict[str, Any], before: dict[str, Any] | None) -> Iterator[StreamNews]:
+    """The streams that an item names and did not name before, or not in that epoch."""
+    known = {} if before is None else {name: live.epoch for name, (live, _) in live_items.streams_of(before).items()}
+    for name, (live, _) in live_items.streams_of(image).items():
+        if known.get(name) != live.epoch:
+            yield StreamNews(
+                tenant=key.tenant,
+                conversation=key.conversation,
+                stream=live.stream,
+                epoch=live.epoch,
+                parent=live.parent,
+                role=live.role,
+                region=live.region,
+                endpoint=live.endpoint or "",
+            )

@@ -20,6 +20,7 @@ from threadkeep.schema import (
     DUE_SORT,
     OWNER_SORT,
     PARTITION_KEY,
+    REGION_ATTRIBUTE,
     SORT_GONE,
     SORT_HEAD,
     SORT_KEY,
@@ -52,6 +53,7 @@ class WarmDynamoDB:
         table: the table's name.
         bodies: where bodies go that take more than `BODY_INLINE_BYTES_MAX`.
         idle_ms: how long a conversation rests before it is for the archive.
+        writer: our region, to be named in what others are told of; empty where there are no others.
         sleep: seconds to pause between attempts at a batch; tests own it.
     """
 
@@ -62,12 +64,14 @@ class WarmDynamoDB:
         bodies: BodyStore,
         *,
         idle_ms: int = ARCHIVE_IDLE_MS,
+        writer: str = "",
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
         self._table = table
         self._bodies = bodies
         self._idle_ms = idle_ms
+        self._written_by = {REGION_ATTRIBUTE: text(writer)} if writer else {}
         self._owner_list = OwnerList(client, table, sleep)
 
     # --- conversations ----------------------------------------------------------------------------------------
@@ -80,7 +84,7 @@ class WarmDynamoDB:
             return standing
         pulse = warm_items.pulse_item(tenant, conversation, idle_ms=self._idle_ms)
         leftover = self._put_once(pulse)
-        existing = self._put_once(warm_items.head_item(tenant, conversation))
+        existing = self._put_once(warm_items.head_item(tenant, conversation) | self._written_by)
         if existing is not None:
             return warm_items.conversation_from(existing)
         if leftover is not None:
@@ -137,6 +141,7 @@ class WarmDynamoDB:
         removed = ["title"] if title is None else []
         if not values and not removed:
             return head
+        values |= self._written_by
         item = self._update(primary_key(key, SORT_HEAD), values, removed, condition=_THERE)
         return None if item is None else warm_items.conversation_from(item)
 
@@ -174,7 +179,7 @@ class WarmDynamoDB:
     def put_message(self, tenant: str, stored: StoredMessage) -> StoredMessage | None:
         """See `WarmStore`. A large body is kept before the item that points to it."""
         key = ConversationKey(tenant, stored.message.conversation)
-        item = warm_items.message_item(tenant, stored)
+        item = warm_items.message_item(tenant, stored) | self._written_by
         packed = pack(stored.message)
         shown = warm_items.in_page(stored)
         if shown is stored:

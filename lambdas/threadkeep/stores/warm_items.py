@@ -15,6 +15,7 @@ messages have one letter.
 ``b``  body as pages of messages show it
 ``w``  whole body, where that lacks the parts; or else
 ``o``  the object that holds it
+``g``  region that wrote it, where there are several; in heads too
 =====  ===========================================================================================
 
 ``calls`` and ``answers`` stand beside them in messages of tools.

@@ -2,6 +2,8 @@
 
 An erasure begins here, in every region, since the tombstone's item reaches every region's stream. And here it is seen
 when something lands beside a tombstone, whoever wrote it and however late: it is removed again.
+
+And what other regions write is told here, to those who watch.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from threadkeep.domain.erasure import ErasureJob, Landed
+from threadkeep.domain.news import News
 from threadkeep.usecases.services import Services
 
 
@@ -47,3 +50,13 @@ def hand_on(services: Services, job: ErasureJob) -> None:
     """
     services.erase_queue.send(job)
     services.tell_queue.send(job)
+
+
+def tell(services: Services, news: Sequence[News]) -> None:
+    """Have the region's hot tier and its viewers told; told twice, it does no harm.
+
+    Raises:
+        WarmUnavailable: the queue did not take it.
+    """
+    for each in news:
+        services.tell_queue.send(each)

@@ -10,7 +10,7 @@ from threadkeep.domain import leaf, streams
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.domain.tail import Erased
-from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
+from threadkeep.usecases.leaf import has_parent, is_ahead, parent_missing, parent_open, stale_leaf
 from threadkeep.usecases.services import Services, check_standing
 from threadkeep.usecases.tiers import Tiers
 
@@ -37,6 +37,11 @@ def claim(services: Services, key: ConversationKey, message: Message, *, fork: b
         if existing is not None:
             return existing
         newest = tiers.newest_id(key)
+        verdict = services.hot.claim(key, message.id, parent=message.parent, fork=fork, confirmed=newest)
+    if isinstance(verdict, streams.StaleLeaf) and is_ahead(services, message.parent, verdict.leaf):
+        if not has_parent(services, key, message.parent):
+            raise parent_missing()
+        newest = tiers.newest_id(key)  # it may have come while it was waited for
         verdict = services.hot.claim(key, message.id, parent=message.parent, fork=fork, confirmed=newest)
     if not isinstance(verdict, leaf.Claimed):
         raise _refusal(verdict)
@@ -74,7 +79,7 @@ def _judge_by_table(services: Services, key: ConversationKey, message: Message, 
     if existing is not None:
         return existing
     newest = Tiers.of(services).newest_id(key)
-    if message.parent != newest and not fork:
+    if message.parent != newest and not fork and not is_ahead(services, message.parent, newest):
         raise stale_leaf(newest)
     if not has_parent(services, key, message.parent):
         raise parent_missing()

@@ -36,7 +36,7 @@ def read(services: Services, caller: Caller, command: ReadContext) -> Reply:
         is_truncated, following = True, selection.newest_first[len(fitted)].id
     history = opened.history
     damaged = [stretch for stretch in history.damaged if following is None or stretch.first > following]
-    reply = page_reply(fitted[::-1], cursor=following, tier=history.tier, damaged=damaged)
+    reply = page_reply(fitted[::-1], cursor=following, tier=history.tier, damaged=damaged, missing=history.missing)
     return reply | {"truncated": is_truncated or bool(damaged)}
 
 

@@ -23,6 +23,7 @@ from threadkeep.domain.streams import Full
 from threadkeep.domain.tail import Erased
 from threadkeep.usecases.checks import check_metadata, mint_or_check
 from threadkeep.usecases.leaf import read_tip
+from threadkeep.usecases.live_elsewhere import read_elsewhere
 from threadkeep.usecases.services import Reply, Services, authorize, read_own
 from threadkeep.usecases.viewers import tell_all
 
@@ -48,12 +49,12 @@ def create(services: Services, caller: Caller, command: CreateConversation) -> R
         raise not_found()
     if existing.owner != caller.user:
         raise conflict("id_taken", "Another user's conversation goes by that id.") if caller.produces else not_found()
-    return {"conversation": _with_activity(services, caller, existing), "duplicate": True}
+    return {"conversation": with_activity(services, caller.tenant, existing), "duplicate": True}
 
 
 def get(services: Services, caller: Caller, command: GetConversation) -> Reply:
     """The conversation, with its last activity."""
-    return {"conversation": _with_activity(services, caller, read_own(services, caller, command.conversation))}
+    return {"conversation": with_activity(services, caller.tenant, read_own(services, caller, command.conversation))}
 
 
 def update(services: Services, caller: Caller, command: UpdateConversation) -> Reply:
@@ -64,7 +65,7 @@ def update(services: Services, caller: Caller, command: UpdateConversation) -> R
     updated = services.warm.update_conversation(key, title=command.title, metadata=command.metadata)
     if updated is None:
         raise not_found()
-    updated = _with_activity(services, caller, updated)
+    updated = with_activity(services, caller.tenant, updated)
     tell_all(services, key, frames.conversation_updated(updated))
     return {"conversation": updated}
 
@@ -104,14 +105,15 @@ def subscribe(services: Services, caller: Caller, command: Subscribe) -> Reply:
         case Erased():
             raise not_found()
     tip = read_tip(services, key)
+    elsewhere = read_elsewhere(services, key)
     with suppress(HotUnavailable):
         # It may have lost the newest message, or never have heard of it; and whose the conversation is.
         lives_ms = conversation.lives_ms(services.clock.now_ms())
         services.hot.load(key, (), owner=conversation.owner, newest=tip.settled, lives_ms=lives_ms)
     return {
-        "conversation": _with_activity(services, caller, conversation),
+        "conversation": with_activity(services, caller.tenant, conversation),
         "leaf": tip.leaf,
-        "live": [msgspec.structs.replace(stream, is_due=False) for stream in tip.live],
+        "live": [*(msgspec.structs.replace(stream, is_due=False) for stream in tip.live), *elsewhere],
         "lease_ms": lease_ms,
     }
 
@@ -123,6 +125,7 @@ def unsubscribe(services: Services, caller: Caller, command: Unsubscribe) -> Rep
     return {"conversation": command.conversation}
 
 
-def _with_activity(services: Services, caller: Caller, conversation: Conversation) -> Conversation:
-    active_at = services.warm.read_active_at(ConversationKey(caller.tenant, conversation.id))
+def with_activity(services: Services, tenant: str, conversation: Conversation) -> Conversation:
+    """The conversation with its last activity."""
+    active_at = services.warm.read_active_at(ConversationKey(tenant, conversation.id))
     return conversation if active_at is None else msgspec.structs.replace(conversation, active_at=active_at)

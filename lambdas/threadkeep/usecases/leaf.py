@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 
 from threadkeep.domain.errors import HotUnavailable, Refused, conflict
 from threadkeep.domain.model import ConversationKey, LiveStream
+from threadkeep.usecases.gaps import Gaps
 from threadkeep.usecases.services import Services
 from threadkeep.usecases.tiers import Tiers
 
@@ -49,8 +52,24 @@ def read_tip(services: Services, key: ConversationKey) -> Tip:
 
 
 def has_parent(services: Services, key: ConversationKey, parent: str | None) -> bool:
-    """Whether the parent has settled, be it archived; a root needs none."""
-    return parent is None or Tiers.of(services).has_message(key, parent)
+    """Whether the parent has settled, be it archived; a root needs none.
+
+    It may have settled in another region and not be here yet. Then the hot tier is told of it, as it is told of any
+    message, so that a turn under it is judged by it.
+    """
+    if parent is None or Tiers.of(services).has_message(key, parent):
+        return True
+    stored = Gaps.of(services).find(key, parent)
+    if stored is None:
+        return False
+    with suppress(HotUnavailable):
+        services.hot.fill(key, stored)
+    return True
+
+
+def is_ahead(services: Services, parent: str | None, leaf: str | None) -> bool:
+    """Whether a parent that is not the leaf may be one that another region has written since."""
+    return services.others is not None and parent is not None and (leaf is None or parent > leaf)
 
 
 def stale_leaf(present: str | None) -> Refused:

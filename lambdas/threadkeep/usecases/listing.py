@@ -41,10 +41,16 @@ def check_cursor(cursor: str | None) -> None:
         raise Refused("bad_request", "`cursor` must be one that a page gave.")
 
 
-def page_reply(messages: Sequence[Raw], *, cursor: str | None, tier: str, damaged: Sequence[Damaged]) -> Reply:
-    """A page as it goes to the client."""
+def page_reply(
+    messages: Sequence[Raw], *, cursor: str | None, tier: str, damaged: Sequence[Damaged], missing: str | None = None
+) -> Reply:
+    """A page as it goes to the client. Where it ends with what is ``missing``, it says so."""
     reply: Reply = {"messages": messages, "cursor": cursor, "tier": tier}
-    return reply | {"damaged": damaged} if damaged else reply
+    if damaged:
+        reply["damaged"] = damaged
+    if missing is not None and missing == cursor:
+        reply["incomplete"] = True
+    return reply
 
 
 def _list_all(services: Services, caller: Caller, command: ListMessages) -> Reply:
@@ -108,7 +114,8 @@ def _page(opened: Opened, command: ListMessages) -> Reply:
     if command.after is not None and following is not None and following <= command.after:
         following = None
     damaged = [stretch for stretch in opened.history.damaged if following is None or stretch.first > following]
-    return page_reply(fitted, cursor=following, tier=opened.history.tier, damaged=damaged)
+    history = opened.history
+    return page_reply(fitted, cursor=following, tier=history.tier, damaged=damaged, missing=history.missing)
 
 
 def fill_a_frame(messages: Sequence[StoredMessage]) -> bool:

@@ -36,11 +36,14 @@ def tell_live(services: Services, key: ConversationKey, stream: str, *, epoch: i
     services.others.live.put(key, live, until_ms=services.clock.now_ms() + LIVE_ELSEWHERE_MS)
 
 
-def tell_ended(services: Services, key: ConversationKey, stream: str) -> None:
-    """Say that it lives here no more. What cannot be said now the sweeper says, when it finds the stream gone."""
-    if services.others is not None:
-        with suppress(TierUnavailable):
-            services.others.live.remove(key, stream)
+def tell_ended(services: Services, key: ConversationKey, stream: str) -> bool:
+    """Say that it lives here no more; False where that cannot be said now: the sweeper says it later."""
+    if services.others is None:
+        return True
+    with suppress(TierUnavailable):
+        services.others.live.remove(key, stream)
+        return True
+    return False
 
 
 def read_elsewhere(services: Services, key: ConversationKey) -> tuple[LiveStream, ...]:
@@ -57,7 +60,7 @@ def read_elsewhere(services: Services, key: ConversationKey) -> tuple[LiveStream
 
 
 def check_elsewhere(services: Services, key: ConversationKey, stream: str) -> None:
-    """See that a stream which this region does not know lives in no other.
+    """See that a stream which has not settled lives in no other region.
 
     Where both say that they have it (each was opened before the other was heard of), ours goes on: of two refusals
     neither producer would ever come to an end.
@@ -66,7 +69,7 @@ def check_elsewhere(services: Services, key: ConversationKey, stream: str) -> No
         Refused: ``conflict``/``elsewhere`` with its ``region`` and ``endpoint``.
     """
     found = [live for live in read_elsewhere(services, key) if live.stream == stream]
-    if found and not _is_live_here(services, key, stream):
+    if found and not _is_live_here(services, key, stream) and not services.warm.has_message(key, stream):
         raise _elsewhere(found[0])
 
 

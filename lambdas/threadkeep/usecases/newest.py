@@ -18,6 +18,7 @@ from threadkeep.domain.errors import HotUnavailable, Refused, not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey, StoredMessage
 from threadkeep.domain.tail import Erased, Tail
 from threadkeep.usecases.leaf import Tip, read_live
+from threadkeep.usecases.live_elsewhere import read_elsewhere
 from threadkeep.usecases.services import Services, read_own
 from threadkeep.usecases.tiers import History, Tiers
 
@@ -129,7 +130,7 @@ def _begin(
     if tail is not None and tail.is_known and (tail.messages or tail.following is not None):
         history.note(tail.messages)
         start = tail.messages[0].message.id if tail.messages else tail.following
-        if start == wanted.leaf and wanted.leaf is not None and history.find(wanted.leaf) is None:
+        if start == wanted.leaf and wanted.leaf is not None and not _is_here(history, wanted.leaf):
             raise not_found()
         return start, UNSET
     return end_of_path(services, history, wanted.leaf)
@@ -151,10 +152,15 @@ def end_of_path(services: Services, history: History, leaf: str | None) -> tuple
         return tip.path_end(tip.leaf), newest
     if history.find(leaf) is not None:
         return leaf, UNSET
-    tip = Tip(None, live)
-    if leaf not in tip.parents:
+    tip = Tip(None, (*live, *read_elsewhere(services, history.key)))
+    if leaf not in tip.parents and not _is_here(history, leaf):
         raise not_found()
     return tip.path_end(leaf), UNSET
+
+
+def _is_here(history: History, leaf: str) -> bool:
+    """Whether the message is there, or on its way: then it is young, and nobody waits for an id that never was here."""
+    return (history.seek if history.is_fresh(leaf) else history.find)(leaf) is not None
 
 
 def _load(

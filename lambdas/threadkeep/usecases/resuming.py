@@ -6,6 +6,7 @@ from threadkeep.domain import ops, streams
 from threadkeep.domain.commands import ResumeStream
 from threadkeep.domain.errors import HotUnavailable, not_found
 from threadkeep.domain.model import Caller, ConversationKey
+from threadkeep.usecases.live_elsewhere import check_elsewhere
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.settled_log import SettledLog
 from threadkeep.usecases.settling import finish_due
@@ -24,6 +25,7 @@ def resume(services: Services, caller: Caller, command: ResumeStream) -> Reply:
     except HotUnavailable:
         settled = _settled_page(services, key, command)
         if settled is None:
+            check_elsewhere(services, key, command.stream)
             raise  # it may well live: better to ask again than to be told that it does not
         return settled
     if isinstance(verdict, streams.Resumed):
@@ -38,6 +40,7 @@ def resume(services: Services, caller: Caller, command: ResumeStream) -> Reply:
         }
     settled = _settled_page(services, key, command)
     if settled is None:
+        check_elsewhere(services, key, command.stream)
         raise not_found()
     return settled
 

@@ -10,6 +10,7 @@ from threadkeep.domain.errors import HotUnavailable, Refused, not_found
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.usecases.limits import release_stream
+from threadkeep.usecases.live_elsewhere import tell_ended
 from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.services import Services
 from threadkeep.usecases.viewers import tell
@@ -59,13 +60,19 @@ def store(services: Services, key: ConversationKey, stored: StoredMessage, *, ow
     kept = services.warm.put_message(key.tenant, stored) or stored
     # Before the seal is done with: should it fail, the repeated close does all of this again.
     services.warm.touch(key, now_ms=services.clock.now_ms())
+    let_go(services, key, kept, owner=owner)
+    return Finished(kept.message, same_content(stored.message, kept.message))
+
+
+def let_go(services: Services, key: ConversationKey, kept: StoredMessage, *, owner: str | None) -> None:
+    """Let go of a stream whose message the table has, and of its owner's lease; tell its viewers, and other regions."""
     try:
         viewers = services.hot.settle(key, kept)
     except HotUnavailable:
         viewers = ()  # the message is durable; viewers find it when they resume or renew
-    release_stream(services, key.tenant, owner, stored.message.id)
+    release_stream(services, key.tenant, owner, kept.message.id)
     tell(services, key, viewers, frames.message_created(kept.message))
-    return Finished(kept.message, same_content(stored.message, kept.message))
+    tell_ended(services, key, kept.message.id)
 
 
 def settled_message(

@@ -14,8 +14,9 @@ from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMess
 from threadkeep.domain.tail import Erased
 from threadkeep.usecases.blobs import keep_named, read_parts
 from threadkeep.usecases.checks import check_end, check_metadata, check_parts, mint_or_check
-from threadkeep.usecases.leaf import has_parent, parent_missing, parent_open, stale_leaf
+from threadkeep.usecases.leaf import has_parent, is_ahead, parent_missing, parent_open, stale_leaf
 from threadkeep.usecases.limits import lease_stream, release_stream
+from threadkeep.usecases.live_elsewhere import check_elsewhere, check_elsewhere_for, tell_live
 from threadkeep.usecases.services import Reply, Services, authorize_of, check_standing
 from threadkeep.usecases.settling import Finished, closed, finish, finish_due, settled_message, store
 from threadkeep.usecases.tiers import Tiers
@@ -31,6 +32,7 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
     stored = tiers.read_message(key, stream)
     if stored is not None:
         raise closed(stored.message)
+    check_elsewhere(services, key, stream)
     newest = tiers.newest_id(key)
     facts = streams.Facts(
         parent=command.parent,
@@ -62,14 +64,22 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
         release_stream(services, key.tenant, owner, stream)  # it has ended, or nothing came of it
     match verdict:
         case streams.Opened(epoch, offset, fresh, viewers):
+            tell_live(services, key, stream, epoch=epoch, facts=facts)
             if fresh:
                 frame = frames.stream_opened(
-                    command.conversation, stream, epoch=epoch, facts=facts, region=services.region
+                    command.conversation,
+                    stream,
+                    epoch=epoch,
+                    parent=facts.parent,
+                    role=facts.role,
+                    region=services.region,
                 )
                 tell(services, key, viewers, frame)
             return {"stream": stream, "epoch": epoch, "offset": offset}
         case streams.Fenced() | streams.Closed():
             raise _refusal(services, key, stream, verdict)
+        case streams.StaleLeaf(present) if not parent_settled and is_ahead(services, command.parent, present):
+            raise parent_missing()
         case _:
             raise _no_room(verdict)
 
@@ -115,6 +125,8 @@ def append(services: Services, caller: Caller, command: AppendStream) -> Reply:
             tell(services, key, viewers, frame, stream=command.stream)
             return {"offset": after}
         case _:
+            if isinstance(verdict, streams.Unknown):
+                check_elsewhere_for(services, caller, command.conversation, command.stream)
             raise _refusal(services, key, command.stream, verdict)
 
 
@@ -135,6 +147,8 @@ def close(services: Services, caller: Caller, command: CloseStream) -> Reply:
         if command.body is UNSET:
             raise
         verdict = streams.Unknown()
+    if isinstance(verdict, streams.Unknown):
+        check_elsewhere_for(services, caller, command.conversation, command.stream)
     if (
         isinstance(verdict, streams.Unknown)
         and command.body is not UNSET

@@ -13,8 +13,10 @@ import msgspec
 from threadkeep import telemetry
 from threadkeep.domain import streams
 from threadkeep.domain.bounds import LEASE_MS
+from threadkeep.domain.model import ConversationKey
+from threadkeep.usecases.live_elsewhere import tell_ended
 from threadkeep.usecases.services import Services
-from threadkeep.usecases.settling import finish
+from threadkeep.usecases.settling import finish, let_go
 
 ENTRIES_AT_ONCE: Final = 100
 
@@ -44,7 +46,7 @@ def sweep(services: Services) -> Swept:
 
 def _look_at(services: Services, due: streams.Due) -> Swept:
     verdict = services.hot.expire(due.key, due.stream)
-    if isinstance(verdict, streams.Unknown):
+    if isinstance(verdict, streams.Unknown) and tell_ended(services, due.key, due.stream):
         services.hot.unfile(due)
         return Swept(looked_at=1)
     if isinstance(verdict, streams.Alive):
@@ -53,8 +55,11 @@ def _look_at(services: Services, due: streams.Due) -> Swept:
     # From now, not from when it was due: after a long pause entries that cannot be ended would stay the oldest, and
     # keep all others from being looked at.
     later_ms = max(due.at_ms, services.clock.now_ms()) + LEASE_MS
+    if isinstance(verdict, streams.Unknown):
+        services.hot.refile(due, later_ms)  # other regions still have to hear that it is gone
+        return Swept(looked_at=1)
     try:
-        finish(services, due.key, due.stream, verdict)
+        _end(services, due.key, due.stream, verdict)
     except Exception as error:  # noqa: BLE001 -- one stream that cannot be ended now keeps no other waiting
         telemetry.note_fault("A stream cannot be ended; its seal and its entry stay", error)
         services.hot.refile(due, later_ms)
@@ -62,6 +67,15 @@ def _look_at(services: Services, due: streams.Due) -> Swept:
     # Not removed yet: a failover may bring the stream back from before its end. A later pass finds it gone.
     services.hot.refile(due, later_ms)
     return Swept(looked_at=1, ended=1)
+
+
+def _end(services: Services, key: ConversationKey, stream: str, sealed: streams.Sealed) -> None:
+    """End it with what it has, unless it has its end: in another region, while this one was taken for gone."""
+    stored = services.warm.read_message(key, stream) if services.others is not None else None
+    if stored is None:
+        finish(services, key, stream, sealed)
+    else:
+        let_go(services, key, stored, owner=sealed.facts.owner)
 
 
 def file_forgotten(services: Services) -> int:

@@ -6,8 +6,8 @@ long after the manifest of the segment that has it was put, so between them the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
 from itertools import islice
 from typing import Final, Literal
 
@@ -17,6 +17,7 @@ from threadkeep.domain.bounds import ID_AHEAD_MS_MAX, PULSE_EVERY_MS
 from threadkeep.domain.errors import ArchiveDamaged
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.ports import Clock, ColdStore, ManifestStore, MessagePage, WarmStore
+from threadkeep.usecases.gaps import Gaps
 from threadkeep.usecases.segment_reading import Place, Segments
 from threadkeep.usecases.services import Services
 
@@ -36,14 +37,23 @@ class Tiers:
         warm, manifests, cold: the stores.
         clock: the time.
         archive_idle_ms: how long a conversation is idle before it is archived.
+        gaps: makes what one request looks for in other regions.
     """
 
     def __init__(
-        self, *, warm: WarmStore, manifests: ManifestStore, cold: ColdStore, clock: Clock, archive_idle_ms: int
+        self,
+        *,
+        warm: WarmStore,
+        manifests: ManifestStore,
+        cold: ColdStore,
+        clock: Clock,
+        archive_idle_ms: int,
+        gaps: Callable[[], Gaps],
     ) -> None:
         self.warm = warm
         self.manifests = manifests
         self.cold = cold
+        self.gaps = gaps
         self._clock = clock
         self._fresh_ms = min(archive_idle_ms, _FRESH_MS_MAX) - _MARGIN_MS
 
@@ -56,6 +66,7 @@ class Tiers:
             cold=services.cold,
             clock=services.clock,
             archive_idle_ms=services.archive_idle_ms,
+            gaps=partial(Gaps.of, services),
         )
 
     def is_fresh(self, identifier: str) -> bool:
@@ -119,15 +130,22 @@ class History:
     Attributes:
         tier: the coldest that was read from.
         damaged: stretches that a path was led past.
+        missing: where a path came to an end before its time: a message that no other region has given us yet.
     """
 
     def __init__(self, tiers: Tiers, key: ConversationKey, *, batch: int) -> None:
         self.key = key
         self.tier: Tier = "hot"
         self.damaged: list[Damaged] = []
+        self.missing: str | None = None
+        self._gaps = tiers.gaps()
         self._tiers = tiers
         self._batch = batch
         self._known: dict[str, StoredMessage] = {}
+
+    def is_fresh(self, message: str) -> bool:
+        """See `Tiers.is_fresh`."""
+        return self._tiers.is_fresh(message)
 
     def note(self, messages: Iterable[StoredMessage]) -> None:
         """These need not be read."""
@@ -157,18 +175,20 @@ class History:
     def path(self, start: str | None, *, after: str | None = None) -> Iterator[StoredMessage]:
         """From a message to its root, newest first, as far as the bound (exclusive); read as it is asked for.
 
-        It ends where it names a message that is not here (yet). Where that message may lie in a stretch that no
-        bucket can give, it goes on with the newest message before that stretch: without branches, that is right.
+        It ends where it names a message that is not here (yet), nor in any other region. Where that message may lie in
+        a stretch that no bucket can give, it goes on with the newest message before that stretch: without branches,
+        that is right.
         """
         wanted = start
         while wanted is not None and (after is None or wanted > after):
-            stored = self.find(wanted, after=after)
+            stored = self.seek(wanted, after=after)
             if stored is not None:
                 yield stored
                 wanted = stored.message.parent
                 continue
             lost = [place.member for place in self._lost_places(wanted)]
             if not lost:
+                self.missing = wanted if self._gaps.are_possible else None
                 return
             told = [Damaged(member.first, member.last, member.count) for member in lost]
             self.damaged += [damaged for damaged in told if damaged not in self.damaged]
@@ -204,6 +224,17 @@ class History:
             if message in self._known:
                 return self._known[message]
         return None
+
+    def seek(self, message: str, *, after: str | None = None) -> StoredMessage | None:
+        """As `find`; and where there are other regions, whatever has not come from them yet."""
+        stored = self.find(message, after=after)
+        if stored is not None or self._lost_places(message):
+            return stored
+        stored = self._gaps.find(self.key, message)
+        if stored is not None:
+            self._read_from("warm")
+            self.note([stored])
+        return stored
 
     def damaged_in(self, *, before: str | None, down_to: str | None) -> list[Damaged]:
         """Stretches that the pages so far could not give, whose ends lie between (``down_to`` included).

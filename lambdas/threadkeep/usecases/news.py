@@ -1,0 +1,62 @@
+"""News of other regions, told to those who watch here, and to this region's hot tier: the herald's other part.
+
+What a region writes is replicated to this one's table, whose announcer hands it on. Told twice it does no harm, and
+told late neither: a viewer knows what is old by ids and epochs.
+"""
+
+from __future__ import annotations
+
+from threadkeep.domain import frames
+from threadkeep.domain.model import Conversation, ConversationKey
+from threadkeep.domain.news import HeadNews, MessageNews, News, StreamNews
+from threadkeep.usecases.conversations import with_activity
+from threadkeep.usecases.gaps import read_in_page
+from threadkeep.usecases.services import Services
+from threadkeep.usecases.viewers import tell, tell_all
+
+
+def tell_news(services: Services, news: News) -> None:
+    """Tell it.
+
+    Raises:
+        HotUnavailable: the hot tier could not be reached, and has not been told.
+        WarmUnavailable: the table could not be read.
+    """
+    key = ConversationKey(news.tenant, news.conversation)
+    match news:
+        case MessageNews():
+            _tell_message(services, key, news.message)
+        case HeadNews():
+            _tell_head(services, key)
+        case StreamNews():
+            _tell_stream(services, key, news)
+
+
+def _tell_message(services: Services, key: ConversationKey, message: str) -> None:
+    stored = read_in_page(services.warm, key, message)
+    if stored is None:
+        return  # it was erased since, or archived
+    # Settled, not filled: should a stream of that id live here as well, it has its end with that.
+    viewers = services.hot.settle(key, stored)
+    tell(services, key, viewers, frames.message_created(stored.message))
+
+
+def _tell_head(services: Services, key: ConversationKey) -> None:
+    head = services.warm.read_head(key)
+    if isinstance(head, Conversation) and not head.is_expired(services.clock.now_ms()):
+        tell_all(services, key, frames.conversation_updated(with_activity(services, key.tenant, head)))
+
+
+def _tell_stream(services: Services, key: ConversationKey, news: StreamNews) -> None:
+    if services.others is None or news.region not in services.others.names:
+        return  # evacuated: whoever went there would find nobody
+    frame = frames.stream_opened(
+        key.conversation,
+        news.stream,
+        epoch=news.epoch,
+        parent=news.parent,
+        role=news.role,
+        region=news.region,
+        endpoint=news.endpoint,
+    )
+    tell_all(services, key, frame)
