@@ -105,13 +105,23 @@ class Viewer:
         self._subscribed_ms = self._now()
         self.leaf = reply["leaf"]
         for live in reply["live"]:
-            shown = self._entry(live["stream"])
-            if (shown.epoch, shown.offset) != (live["epoch"], live["offset"]):
-                shown.behind = True
+            self._note_live(live)
         for shown in self.shown.values():
             if not shown.settled:
                 shown.heard_ms, shown.behind = self._now(), True
         self._catch_up()
+
+    def _note_live(self, live: Frame) -> None:
+        shown = self._entry(live["stream"])
+        if (shown.epoch, shown.offset) != (live["epoch"], live["offset"]):
+            shown.behind = True
+
+    def _device_of(self, _stream: str) -> Device:
+        """Where its stream is read."""
+        return self.device
+
+    def _note_refusal(self, stream: str, refusal: Frame) -> None:
+        """Why its stream could not be read."""
 
     def _catch_up(self) -> None:
         """Along the path from the leaf: what settled meanwhile."""
@@ -128,7 +138,7 @@ class Viewer:
             cursor = {"cursor": page["cursor"]}
 
     def _resume(self, stream: str, shown: Shown) -> None:
-        page = self.device.call(
+        page = self._device_of(stream).call(
             "stream.resume",
             conversation=self.conversation,
             stream=stream,
@@ -136,6 +146,8 @@ class Viewer:
             offset=shown.offset,
             times=3,
         )
+        if page is not None and "code" in page:
+            self._note_refusal(stream, page)
         if page is None or "code" in page or shown.settled:
             return  # kept as it is, and asked again
         shown.heard_ms = self._now()
