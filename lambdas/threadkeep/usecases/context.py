@@ -37,7 +37,7 @@ def read(services: Services, caller: Caller, command: ReadContext) -> Reply:
     history = opened.history
     damaged = [stretch for stretch in history.damaged if following is None or stretch.first > following]
     reply = page_reply(fitted[::-1], cursor=following, tier=history.tier, damaged=damaged, missing=history.missing)
-    return reply | {"truncated": is_truncated or bool(damaged)}
+    return reply | {"truncated": is_truncated or bool(damaged) or "incomplete" in reply}
 
 
 def read_whole(
