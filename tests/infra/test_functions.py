@@ -10,7 +10,7 @@ import pytest
 from stacks import bulkheads
 from tests.infra.synthesized import ACCOUNT, Deployment, resolve
 from threadkeep import schema
-from threadkeep.config import Config, HotConfig, ModelConfig, Terms
+from threadkeep.config import Config, HotConfig, LimitsConfig, ModelConfig, Terms
 
 REGIONS = ("eu-central-1", "us-east-1")
 NAMES = (*schema.ROUTES, "authorizer", "sweeper", "responder", "announcer", "eraser", "herald")
@@ -212,7 +212,8 @@ def test_no_action_has_a_wildcard_and_no_table_bucket_or_cache_is_reached_by_one
 
 def test_its_environment_is_what_its_config_reads(function: Function) -> None:
     environment = function.properties["Environment"]["Variables"]
-    config = Config(stage="prod", region=function.region, table=TABLE, hot=hot(function))
+    outside = Config(stage="prod", region=function.region, table=TABLE)
+    config = msgspec.structs.replace(outside, hot=hot(function), limits=LimitsConfig())
     pushes = f"https://{function.api}.execute-api.{function.region}.amazonaws.com/prod"
     writer = msgspec.structs.replace(config, connections_url=pushes, bucket=function.bucket, buckets=BUCKETS)
     model = ModelConfig(
@@ -231,10 +232,10 @@ def test_its_environment_is_what_its_config_reads(function: Function) -> None:
         "sweeper": writer,
         "responder": msgspec.structs.replace(writer, model=model),
         "announcer": msgspec.structs.replace(
-            config, hot=None, erase_queue=f"{function.queues['erase']}>", tell_queue=f"{function.queues['tell']}>"
+            outside, erase_queue=f"{function.queues['erase']}>", tell_queue=f"{function.queues['tell']}>"
         ),
         "eraser": msgspec.structs.replace(
-            config, hot=None, bucket=function.bucket, buckets=BUCKETS, erase_queue=f"{function.queues['erase']}>"
+            outside, bucket=function.bucket, buckets=BUCKETS, erase_queue=f"{function.queues['erase']}>"
         ),
         "herald": msgspec.structs.replace(config, connections_url=pushes, tell_queue=f"{function.queues['tell']}>"),
         "authorizer": Config(
