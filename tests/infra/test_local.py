@@ -10,7 +10,7 @@ import pytest
 from stacks.capabilities import LOCAL_UNKNOWN_TYPES
 from tests.infra.synthesized import Deployment, resolve
 from threadkeep import schema
-from threadkeep.config import Config, HotConfig
+from threadkeep.config import Config, HotConfig, LimitsConfig
 
 REGIONS = ("us-east-1", "eu-central-1")
 
@@ -96,6 +96,7 @@ def test_functions_know_the_emulator_and_the_valkey_that_were_given(local: Deplo
         buckets={name: f"threadkeep-local-000000000000-{name}" for name in REGIONS},
         connections_url=f"http://127.0.0.1:4566/_aws/execute-api/<{api}>/local",
         hot=HotConfig(host="127.0.0.1", port=6379),
+        limits=LimitsConfig(),
     )
     authorizer = Config.from_environment(environment(local, stack, "authorizer"))
     assert authorizer.query_token is True
