@@ -1,12 +1,13 @@
 # Everything a developer types. `make help` lists it.
 PYTHON ?= python3
+REGIONS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test faults up down check format synth pins clean
+.PHONY: help setup demo test smoke smoke-long faults up down check format synth pins clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -28,11 +29,11 @@ $(UV):
 	$(BIN)/npm install --silent --no-audit --no-fund --no-package-lock
 	@touch $@
 
-demo: setup ## Deploy into a local cloud, stream real conversations through it, compare, stop
-	@$(BIN)/python -m local demo
+demo: setup ## Deploy into a local cloud, stream real conversations through it, compare, stop (REGIONS=2: across two)
+	@$(BIN)/python -m local demo --regions $(REGIONS)
 
-up: setup ## Keep a local cloud running; prints its URL and how to get a token
-	@$(BIN)/python -m local up
+up: setup ## Keep a local cloud running (REGIONS=2: of two); prints its URL and how to get a token
+	@$(BIN)/python -m local up --regions $(REGIONS)
 
 down: ## Stop the local cloud that `make up` keeps
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m local down; fi
@@ -55,6 +56,12 @@ synth: setup ## The `aws` templates for two regions and either network, through 
 
 test: static ## Everything that CI runs; what starts a local cloud stays on one of the two workers
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+
+smoke: setup ## Look at a real deployment: make smoke URL=… TOKEN=… OTHER_TOKEN=… PRODUCE_TOKEN=…
+	@$(BIN)/python -m smoke $(ARGS)
+
+smoke-long: setup ## The same for what takes hours: lifetimes, expiry
+	@$(BIN)/python -m smoke --long $(ARGS)
 
 faults: setup ## Break the code in small ways, each in a copy, and see that the tests notice
 	@$(BIN)/python -m tests.faults

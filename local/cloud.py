@@ -6,7 +6,7 @@ import asyncio
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +18,12 @@ from local.attending import attended
 from local.deploy import Deployment
 from local.emulator import start_emulator
 from local.errors import LocalCloudError
-from local.first_answer import PATIENCE_S, first_answer
+from local.first_answer import PATIENCE_S, first_answers
 from local.interrupts import shielded
 from local.keys import SigningKey
-from local.processes import ProcessTable, require_alive
+from local.processes import ProcessGroup, ProcessTable, require_alive
 from local.progress import Steps
-from local.state import REGION, CloudState
+from local.state import REGION, Address, CloudState, RegionState
 from local.tools import ROOT
 from local.valkey import start_valkey
 from stacks import bundle
@@ -46,15 +46,23 @@ class Cloud:
         steps: shows what happens.
         app: folder of the app's ``cdk.json``.
         settings: those of the deployment that are to differ (`stacks.settings.Settings`), plain values.
+        regions: where it is deployed, the home region first.
     """
 
     def __init__(
-        self, folder: Path, steps: Steps, *, app: Path = ROOT, settings: Mapping[str, Any] = MappingProxyType({})
+        self,
+        folder: Path,
+        steps: Steps,
+        *,
+        app: Path = ROOT,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        regions: Sequence[str] = (REGION,),
     ) -> None:
         self.folder: Final = folder
         self._steps = steps
         self._app = app
         self._settings = settings
+        self._regions = regions
         folder.mkdir(parents=True, exist_ok=True)
         self._table = ProcessTable.load(folder / _PROCESSES_FILE)
 
@@ -120,8 +128,14 @@ class Cloud:
         work.mkdir()
         with step("Code bundle"):
             _build_bundle()
-        with step("Valkey, one node in cluster mode"):
-            hot, address = start_valkey(self._table, work / "valkey", log=logs / "valkey.log")
+        groups: list[ProcessGroup] = []
+        valkeys: dict[str, Address] = {}
+        with step("Valkey, one node in cluster mode" + (" a region" if len(self._regions) > 1 else "")):
+            for region in self._regions:
+                name = "valkey" if region == REGION else f"valkey-{region}"
+                said = "Valkey" if region == REGION else f"Valkey of {region}"
+                hot, valkeys[region] = start_valkey(self._table, work / name, log=logs / f"{name}.log", name=said)
+                groups.append(hot)
         with step("AWS emulator"):
             cloud, endpoint = start_emulator(self._table, work / "emulator", log=logs / "emulator.log")
         key = SigningKey.generate()
@@ -132,20 +146,26 @@ class Cloud:
             work=work,
             logs=logs,
             endpoint=endpoint,
-            needs=(hot, cloud),
+            needs=(*groups, cloud),
+            regions=self._regions,
             settings=self._settings,
         )
         with step("cdk bootstrap"):
             deployment.bootstrap()
         with step("cdk deploy"):
-            outputs = deployment.deploy(valkey=address, key=key)
+            outputs = deployment.deploy(valkeys=valkeys, key=key)
+        home, *others = (
+            RegionState(region=region, url=outputs.urls[region], bucket=outputs.buckets[region], valkey=valkeys[region])
+            for region in self._regions
+        )
         state = CloudState(
-            url=outputs.url,
+            region=home.region,
+            url=home.url,
+            bucket=home.bucket,
+            valkey=home.valkey,
+            others=tuple(others),
             endpoint=endpoint,
-            region=REGION,
             table=outputs.table,
-            bucket=outputs.bucket,
-            valkey=address,
             issuer=key.issuer,
             audience=key.audience,
             key_file=_KEY_FILE,
@@ -153,7 +173,7 @@ class Cloud:
         )
         with step("First answer (cold start)"):
             token = key.mint_token(sub="local", tenant="local", scope=["chat"])
-            answering = first_answer(state.url, token)
+            answering = first_answers([region.url for region in (state, *others)], token)
             asyncio.run(attended("the first answer", answering, check=self.require_alive, timeout_s=2 * PATIENCE_S))
         state.to_file(self.folder / STATE_FILE)
         return state

@@ -10,12 +10,14 @@ from typing import Final
 
 from rich.console import Console
 
-from local import demo
+from local import demo, demo_regions
 from local.cloud import FOLDER, Cloud, only_one
+from local.demo_regions import Leg
+from local.dialogue import Tally
 from local.errors import LocalCloudError
 from local.interrupts import Interrupted, interruptible
 from local.progress import Steps
-from local.state import CloudState
+from local.state import REGIONS, CloudState
 
 _COMMANDS: Final = {
     "up": "keep a local cloud running",
@@ -23,6 +25,8 @@ _COMMANDS: Final = {
     "demo": "send real conversations through one, compare, stop it",
     "status": "tell whether one runs",
 }
+_STARTING: Final = frozenset({"up", "demo"})
+_COUNTS: Final = range(1, len(REGIONS) + 1)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -39,12 +43,16 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, description in _COMMANDS.items():
-        commands.add_parser(name, help=description, description=description)
+        command = commands.add_parser(name, help=description, description=description)
+        if name in _STARTING:
+            command.add_argument(
+                "--regions", type=int, choices=_COUNTS, default=1, help="how many it has (default: %(default)s)"
+            )
     options = parser.parse_args(words)
     steps = Steps(Console())
     try:
         with interruptible():
-            return _run(options.command, options.folder.resolve(), steps)
+            return _run(options.command, options.folder.resolve(), steps, regions=getattr(options, "regions", 1))
     except LocalCloudError as error:
         print(f"local cloud: {error}", file=sys.stderr)
         return 1
@@ -53,16 +61,24 @@ def main(words: Sequence[str] | None = None) -> int:
         return signal.exit_code
 
 
-def _run(command: str, folder: Path, steps: Steps) -> int:
+def _run(command: str, folder: Path, steps: Steps, *, regions: int) -> int:
     if command == "status":
         return _status(Cloud(folder, steps))
     with only_one(folder):
-        cloud = Cloud(folder, steps)
+        cloud = Cloud(folder, steps, regions=REGIONS[:regions])
+        if command in _STARTING and cloud.state is not None:
+            _check_regions(cloud.state, regions)
         if command == "up":
             return _up(cloud, steps)
         if command == "down":
             return _down(cloud, steps)
         return _demo(cloud, steps)
+
+
+def _check_regions(state: CloudState, regions: int) -> None:
+    there = 1 + len(state.others)
+    if there != regions:
+        raise LocalCloudError(f"the local cloud that is up has {there} region(s), not {regions}: `make down` first")
 
 
 def _up(cloud: Cloud, steps: Steps) -> int:
@@ -98,11 +114,23 @@ def _demo(cloud: Cloud, steps: Steps) -> int:
     state = cloud.state
     if state is not None:
         print("The demo goes through the local cloud that is up, and leaves it so (`make down` stops it).")
-        return demo.report(demo.play(cloud, state, steps.console), steps.console)
+        return _report(_play(cloud, state, steps), steps)
     _clear(cloud, steps)
     with cloud as state:
-        tally = demo.play(cloud, state, steps.console)
-    return demo.report(tally, steps.console)
+        played = _play(cloud, state, steps)
+    return _report(played, steps)
+
+
+def _play(cloud: Cloud, state: CloudState, steps: Steps) -> Tally | list[Leg]:
+    if state.others:
+        return demo_regions.play(cloud, state, steps.console)
+    return demo.play(cloud, state, steps.console)
+
+
+def _report(played: Tally | list[Leg], steps: Steps) -> int:
+    if isinstance(played, Tally):
+        return demo.report(played, steps.console)
+    return demo_regions.report(played, steps.console)
 
 
 def _clear(cloud: Cloud, steps: Steps) -> None:
@@ -113,6 +141,8 @@ def _clear(cloud: Cloud, steps: Steps) -> None:
 
 def _tell(state: CloudState) -> None:
     print(f"URL    {state.url}")
+    for region in state.others:
+        print(f"       {region.url} ({region.region})")
     print("Token  .venv/bin/threadkeep token")
     print("Chat   .venv/bin/threadkeep chat")
     print("Stop   make down")

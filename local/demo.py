@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from local.attending import attended
 from local.cloud import Cloud
-from local.dialogue import Cut, Dialogue, Tally
+from local.dialogue import Cut, Dialogue, Party, Tally
 from local.errors import LocalCloudError
 from local.keys import SigningKey
 from local.progress import Bars
@@ -42,16 +42,16 @@ def play(cloud: Cloud, state: CloudState, console: Console) -> Tally:
     """
     tally = Tally()
     # The longest first: it decides when all are done.
-    chats = sorted(_read_chats(), key=lambda chat: -sum(len(turn.text) for turn in chat.turns))
+    chats = sorted(recorded_chats(), key=lambda chat: -sum(len(turn.text) for turn in chat.turns))
     with Bars(console, [(chat.title, count_messages(chat)) for chat in chats]) as bars:
         dialogues = _dialogues(chats, state.signing_key(cloud.folder), state.url, tally, bars)
         asyncio.run(
             attended(
                 "the demo",
-                _play_all(dialogues),
+                play_all(dialogues),
                 check=cloud.require_alive,
                 timeout_s=_DEMO_S,
-                release=partial(_hang_up, dialogues),
+                release=partial(hang_up, dialogues),
             )
         )
     return tally
@@ -86,7 +86,12 @@ def count_messages(chat: Chat) -> int:
     return sum(1 + len(turn.alternates) for turn in chat.turns)
 
 
-def _read_chats() -> list[Chat]:
+def recorded_chats() -> list[Chat]:
+    """What is said in the demo.
+
+    Raises:
+        LocalCloudError: it cannot be read.
+    """
     try:
         return read_chats(CHATS_FILE)
     except CommandError as error:
@@ -96,9 +101,8 @@ def _read_chats() -> list[Chat]:
 def _dialogues(chats: Sequence[Chat], key: SigningKey, url: str, tally: Tally, bars: Bars) -> list[Dialogue]:
     """A dialogue a conversation; in the two with the longest first answers a socket is cut."""
 
-    def connect(scope: str) -> Client:
-        token = partial(key.mint_token, sub="ada", tenant="demo", scope=[scope])
-        return Client(url, token, settings=_SETTINGS, observe=tally.observe)
+    def connect(party: Party) -> Client:
+        return connected(party, url, key, tally)
 
     longest = sorted(range(len(chats)), key=lambda index: -len(chats[index].turns[1].text))
     cuts = dict(zip(longest, _CUTS, strict=False))
@@ -108,7 +112,14 @@ def _dialogues(chats: Sequence[Chat], key: SigningKey, url: str, tally: Tally, b
     ]
 
 
-async def _play_all(dialogues: Sequence[Dialogue]) -> None:
+def connected(party: Party, url: str, key: SigningKey, tally: Tally) -> Client:
+    """A party's client, not connected yet."""
+    token = partial(key.mint_token, sub="ada", tenant="demo", scope=["produce" if party == "worker" else "chat"])
+    return Client(url, token, settings=_SETTINGS, observe=tally.observe)
+
+
+async def play_all(dialogues: Sequence[Dialogue]) -> None:
+    """Play them, a few at a time."""
     free = asyncio.Semaphore(_AT_ONCE)
 
     async def play(dialogue: Dialogue) -> None:
@@ -120,7 +131,7 @@ async def _play_all(dialogues: Sequence[Dialogue]) -> None:
             tasks.create_task(play(dialogue))
 
 
-async def _hang_up(dialogues: Sequence[Dialogue]) -> None:
+async def hang_up(dialogues: Sequence[Dialogue]) -> None:
     """End all connections: then nobody waits for replies that will not come."""
     closing = [client.connection.close() for dialogue in dialogues for client in dialogue.clients]
     await asyncio.gather(*closing, return_exceptions=True)

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,6 +21,7 @@ from local.keys import SigningKey
 from local.processes import ProcessGroup, ProcessTable, require_alive
 from local.state import ACCOUNT, REGION, STAGE, Address
 from local.tools import CDK, NODE_FOLDER
+from stacks import naming
 
 _BOOTSTRAP_S: Final = 120.0
 _DEPLOY_S: Final = 400.0
@@ -34,24 +35,31 @@ _SECRET: Final = "test"  # noqa: S105 - the emulator takes any; its root is the 
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What the stacks say of themselves."""
+    """What the stacks say of themselves; URLs and buckets by region."""
 
-    url: str
     table: str
-    bucket: str
+    urls: dict[str, str]
+    buckets: dict[str, str]
 
     @classmethod
-    def from_file(cls, path: Path) -> Outputs:
+    def from_file(cls, path: Path, regions: Sequence[str]) -> Outputs:
         """Read what ``cdk deploy --outputs-file`` wrote, stack by stack.
 
         Raises:
             LocalCloudError: an output is missing.
         """
-        found: dict[str, str] = {}
-        for outputs in json.loads(path.read_text()).values():
-            found |= outputs
+        stacks: dict[str, dict[str, str]] = json.loads(path.read_text())
+        found = {
+            f"{stack.removeprefix(naming.stage_id(STAGE) + '-')} {name}": value
+            for stack, outputs in stacks.items()
+            for name, value in outputs.items()
+        }
         try:
-            return cls(url=found["Url"], table=found["TableName"], bucket=found["BucketName"])
+            return cls(
+                table=found["State TableName"],
+                urls={region: found[f"Realtime-{region} Url"] for region in regions},
+                buckets={region: found[f"Cold-{region} BucketName"] for region in regions},
+            )
         except KeyError as missing:
             raise LocalCloudError(f"cdk deploy gave no output {missing}, only {sorted(found)}: {path}") from missing
 
@@ -66,6 +74,7 @@ class Deployment:
         logs: where their output goes.
         endpoint: of the emulator.
         needs: the groups without which it cannot go on.
+        regions: where to deploy, the home region first.
         settings: those of the deployment that are to differ, plain values.
     """
 
@@ -78,6 +87,7 @@ class Deployment:
         logs: Path,
         endpoint: str,
         needs: tuple[ProcessGroup, ...],
+        regions: Sequence[str] = (REGION,),
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._table = table
@@ -86,6 +96,7 @@ class Deployment:
         self._logs = logs
         self._endpoint = endpoint
         self._needs = needs
+        self._regions = regions
         self._different = settings
 
     def bootstrap(self) -> None:
@@ -94,16 +105,21 @@ class Deployment:
         Raises:
             LocalCloudError: it failed.
         """
-        self._cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}", cwd=self._work, timeout_s=_BOOTSTRAP_S)
+        places = [f"aws://{ACCOUNT}/{region}" for region in self._regions]
+        self._cdk("bootstrap", *places, cwd=self._work, timeout_s=_BOOTSTRAP_S)
 
-    def deploy(self, *, valkey: Address, key: SigningKey) -> Outputs:
+    def deploy(self, *, valkeys: Mapping[str, Address], key: SigningKey) -> Outputs:
         """Write the settings, put the key set where the authorizer finds it, and `cdk deploy` all stacks.
+
+        Args:
+            valkeys: the Valkey of each region.
+            key: signs the tokens.
 
         Raises:
             LocalCloudError: it failed.
         """
         settings = self._work / "settings.toml"
-        settings.write_text(self._settings(valkey=valkey, key=key, jwks_url=self._put_jwks(key)))
+        settings.write_text(self._settings(valkeys=valkeys, key=key, jwks_url=self._put_jwks(key)))
         outputs = self._work / "outputs.json"
         options = {
             "--context": f"settings={settings}",
@@ -115,13 +131,13 @@ class Deployment:
         }
         words = [word for option in options.items() for word in option]
         self._cdk("deploy", "**", *words, cwd=self._app, timeout_s=_DEPLOY_S)
-        return Outputs.from_file(outputs)
+        return Outputs.from_file(outputs, self._regions)
 
-    def _settings(self, *, valkey: Address, key: SigningKey, jwks_url: str) -> str:
+    def _settings(self, *, valkeys: Mapping[str, Address], key: SigningKey, jwks_url: str) -> str:
         settings: dict[str, Any] = {
             "target": "local",
             "stage": STAGE,
-            "regions": [REGION],
+            "regions": [*self._regions],
             "account": ACCOUNT,
             "jwks_url": jwks_url,
             "jwt_issuer": key.issuer,
@@ -129,12 +145,12 @@ class Deployment:
             "query_token": True,
             "erasure_second_pass_minutes": SECOND_PASS_MINUTES,
             "local_endpoint": self._endpoint,
-            "hot_endpoint": str(valkey),
             **self._different,
         }
         # A JSON string, number, list or boolean of these plain values is the same in TOML.
         plain = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
-        return plain + '[model]\nkind = "recorded"\n'
+        hot = "".join(f'{region} = "{address}"\n' for region, address in valkeys.items())
+        return plain + f'[hot_endpoint]\n{hot}[model]\nkind = "recorded"\n'
 
     def _put_jwks(self, key: SigningKey) -> str:
         reading = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -15,6 +15,9 @@ from threadkeep_client.cli.comparing import Sent, compare_messages
 from threadkeep_client.cli.watching import Watcher
 
 Cut = Literal["watcher", "producer"]
+Party = Literal["user", "device", "worker"]
+Check = Callable[[str, list[Sent]], Awaitable[list[str]]]
+"""Looks at a conversation, given what was sent; tells what differs."""
 _PIECE_CHARS: Final = (3, 5, 2, 7, 4)
 """About what tokens are, in code points."""
 _PIECE_EVERY_S: Final = 0.002
@@ -45,26 +48,29 @@ class Dialogue:
 
     Args:
         chat: what is said.
-        connect: makes a client with this scope.
+        connect: makes the client of a party: the user who asks, their other device that watches, the worker.
         tally: is added to.
         cut: whose socket is cut in the middle of the first answer, and resumed.
         advance: told of every message that is settled.
+        check: looks at the conversation when all has been read back.
     """
 
     def __init__(
         self,
         chat: Chat,
         *,
-        connect: Callable[[str], Client],
+        connect: Callable[[Party], Client],
         tally: Tally,
         cut: Cut | None = None,
         advance: Callable[[], None] = lambda: None,
+        check: Check | None = None,
     ) -> None:
         self._chat = chat
-        self._user, self._device, self._worker = connect("chat"), connect("chat"), connect("produce")
+        self._user, self._device, self._worker = connect("user"), connect("device"), connect("worker")
         self._tally = tally
         self._cut = cut
         self._advance = advance
+        self._check = check
         self._sent: list[Sent] = []
 
     @property
@@ -87,6 +93,8 @@ class Dialogue:
                 for turn in self._chat.turns:
                     await self._send(conversation, turn, watcher)
             differences = [*watcher.compare(self._sent), *await self._read_back(conversation)]
+            if self._check is not None:
+                differences += await self._check(conversation, self._sent)
         self._tally.differences.extend(f"{self._chat.title}: {difference}" for difference in differences)
         self._tally.conversations += 1
 

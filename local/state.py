@@ -10,7 +10,9 @@ import msgspec
 from local.errors import LocalCloudError
 from local.keys import SigningKey
 
-REGION: Final = "us-east-1"
+REGIONS: Final = ("us-east-1", "eu-central-1")
+"""Those that it may have, the home region first."""
+REGION: Final = REGIONS[0]
 ACCOUNT: Final = "000000000000"
 STAGE: Final = "local"
 
@@ -25,28 +27,39 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.host}:{self.port}"
 
 
-class CloudState(msgspec.Struct, frozen=True, kw_only=True):
-    """A deployed local cloud.
+class RegionState(msgspec.Struct, frozen=True, kw_only=True):
+    """One region of a deployed local cloud.
 
     Attributes:
-        url: of the WebSocket API, ``ws://127.0.0.1:PORT/_aws/execute-api/<api>/<stage>``.
-        endpoint: of the emulator, for AWS clients.
+        url: of its WebSocket API, ``ws://127.0.0.1:PORT/_aws/execute-api/<api>/<stage>``.
+        bucket: name of its cold bucket.
+        valkey: its own; regions share no cache.
+    """
+
+    region: str
+    url: str
+    bucket: str
+    valkey: Address
+
+
+class CloudState(RegionState, frozen=True, kw_only=True):
+    """A deployed local cloud, as its home region.
+
+    Attributes:
+        endpoint: of the emulator, for AWS clients; it has all regions.
         table: name of the global table.
-        bucket: name of the cold bucket.
+        others: the other regions.
         key_file: the private key that its tokens are signed with, relative to the state file's folder.
         kid: the key's name in the JWKS.
     """
 
-    url: str
     endpoint: str
-    region: str
     table: str
-    bucket: str
-    valkey: Address
     issuer: str
     audience: str
     key_file: str
     kid: str
+    others: tuple[RegionState, ...] = ()
 
     @classmethod
     def from_file(cls, path: Path) -> Self | None:

@@ -23,7 +23,7 @@ _SLOT_LAST: Final = 16_383
 
 
 def start_valkey(
-    table: ProcessTable, folder: Path, *, log: Path, is_cluster: bool = True
+    table: ProcessTable, folder: Path, *, log: Path, is_cluster: bool = True, name: str = "Valkey"
 ) -> tuple[ProcessGroup, Address]:
     """Start it and wait until it serves.
 
@@ -35,6 +35,7 @@ def start_valkey(
         folder: its working folder, made anew.
         log: where its output goes.
         is_cluster: cluster mode, else a single server.
+        name: of the process, for messages.
 
     Raises:
         LocalCloudError: it does not come up.
@@ -45,7 +46,7 @@ def start_valkey(
         folder.mkdir(parents=True)
         address = Address(host=HOST, port=free_port())
         group = table.start(
-            "Valkey",
+            name,
             [str(get_binary_path()), *_options(address, folder, is_cluster=is_cluster)],
             environment={"PATH": os.defpath, "LANG": "C.UTF-8"},
             log=log,

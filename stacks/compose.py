@@ -94,7 +94,7 @@ class Deployment(cdk.Stage):
         return NetworkStack(self, f"Network-{region}", settings=self._settings, **self._replaceable(region)).network
 
     def _hot(self, region: str, *, keys: KeysStack, network: Network | None) -> HotEndpoint:
-        address = self._settings.hot_address
+        address = self._settings.hot_address(region)
         if address is not None:
             return HotEndpoint(host=address[0], port=address[1])
         return HotStack(

@@ -77,8 +77,9 @@ class NetworkStack(cdk.Stack):
         for port in CACHE_PORTS:
             cache.add_ingress_rule(functions, ec2.Port.tcp(port), "From our functions alone")
             functions.add_egress_rule(cache, ec2.Port.tcp(port), "Valkey")
-        if settings.hot_address is not None:
-            port = ec2.Port.tcp(settings.hot_address[1])
+        own = settings.hot_address(self.region)
+        if own is not None:
+            port = ec2.Port.tcp(own[1])
             functions.add_egress_rule(ec2.Peer.any_ipv4(), port, "A Valkey of your own, in a network peered with this")
         self.network = Network(vpc=vpc, functions=functions, cache=cache)
 

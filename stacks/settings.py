@@ -43,6 +43,7 @@ Stage = Annotated[
 ]
 Region = Annotated[str, Meta(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$", max_length=20)]
 Text = Annotated[str, Meta(min_length=1)]
+HotAddress = Annotated[str, Meta(pattern=r"^[^\s:/]+:[0-9]{1,5}$")]
 NetworkKind = Literal["vpc", "public"]
 Url = Annotated[str, Meta(pattern=r"^https?://[^\s/]+(/\S*)?$")]
 
@@ -86,6 +87,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             description='a list of AWS regions, each once, the home region first, e.g. ["eu-central-1", "us-east-1"]',
         ),
     ]
+    evacuated: Annotated[
+        tuple[Region, ...],
+        Meta(description='a list of those of `regions` that the others take for gone, e.g. ["us-east-1"]; not all'),
+    ] = ()
+    endpoints: Annotated[
+        dict[Region, Annotated[str, Meta(pattern=r"^wss?://[^\s/?#]+(/[^\s?#]*)?$")]],
+        Meta(
+            description="a table of region to the URL of a domain of your own that leads to its gateway, wss on aws, "
+            'e.g. {eu-central-1 = "wss://eu.chat.example.com/prod"}; absent, the gateway\'s own'
+        ),
+    ] = {}
     jwks_url: Annotated[Url, Meta(description="the URL of the key set that signs your users' tokens, https on aws")]
     jwt_issuer: Annotated[Text, Meta(description="the `iss` that tokens carry, compared whole")]
     jwt_audience: Annotated[Text, Meta(description="the `aud` that tokens carry, compared whole")]
@@ -180,8 +192,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Meta(description='the emulator, "http://127.0.0.1:PORT"; required on the local target and only there'),
     ] = None
     hot_endpoint: Annotated[
-        Annotated[str, Meta(pattern=r"^[^\s:/]+:[0-9]{1,5}$")] | None,
-        Meta(description='a Valkey of your own, "HOST:PORT"; required on the local target'),
+        HotAddress | dict[Region, HotAddress] | None,
+        Meta(
+            description='a Valkey of your own, "HOST:PORT"; with several regions one for each, '
+            '{us-east-1 = "HOST:PORT", …}; required on the local target'
+        ),
     ] = None
 
     @property
@@ -209,13 +224,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             retention_days=self.retention_days,
         )
 
-    @property
-    def hot_address(self) -> tuple[str, int] | None:
-        """Host and port of the bring-your-own Valkey; None where the deployment makes its own."""
+    def hot_address(self, region: str) -> tuple[str, int] | None:
+        """Host and port of a region's bring-your-own Valkey; None where the deployment makes its own."""
         if self.hot_endpoint is None:
             return None
-        host, _, port = self.hot_endpoint.rpartition(":")
+        named = self.hot_endpoint if isinstance(self.hot_endpoint, str) else self.hot_endpoint[region]
+        host, _, port = named.rpartition(":")
         return host, int(port)
+
+    def _is_hot_wrong(self) -> bool:
+        """Whether a region would have no Valkey, a wrong one, or another region's: what streams in one is its alone."""
+        if self.hot_endpoint is None:
+            return self.target == "local"
+        if isinstance(self.hot_endpoint, str):
+            named = [self.hot_endpoint]
+            fits = len(self.regions) == 1
+        else:
+            named = [*self.hot_endpoint.values()]
+            fits = set(self.hot_endpoint) == set(self.regions)
+        ports = [int(address.rpartition(":")[2]) for address in named]
+        return not fits or len(set(named)) < len(named) or not all(0 < port <= _PORT_MAX for port in ports)
 
     @classmethod
     def from_file(cls, path: Path) -> Settings:
@@ -267,14 +295,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def _wrong_together(self) -> Iterator[str]:
         """Settings whose values are each possible, but not beside the others."""
         local = self.target == "local"
-        port = None if self.hot_address is None else self.hot_address[1]
         wrong = {
             "regions": len(set(self.regions)) < len(self.regions),
+            "evacuated": not set(self.evacuated) < set(self.regions),
+            "endpoints": not set(self.endpoints) <= set(self.regions)
+            or any(not local and not url.startswith("wss://") for url in self.endpoints.values()),
             "jwks_url": not local and urlsplit(self.jwks_url).scheme != "https",
             "query_token": self.query_token and not local,
             "model": self.model is not None and not local and self.model.base_url.startswith("http://"),
             "local_endpoint": local is (self.local_endpoint is None),
-            "hot_endpoint": local if port is None else not 0 < port <= _PORT_MAX,
+            "hot_endpoint": self._is_hot_wrong(),
             "account": local and self.account not in (None, LOCAL_ACCOUNT),
             "retention_days": sum(len(quote(tenant)) + 7 for tenant in self.retention_days) > _RETENTION_CHARS_MAX,
             # An upload may be begun for 15 min after it was asked for: what lands has to be there for the second pass.

@@ -22,7 +22,7 @@ LOCAL: dict[str, Any] = {
     "jwt_audience": "threadkeep",
     "query_token": True,
     "local_endpoint": "http://127.0.0.1:4566",
-    "hot_endpoint": "127.0.0.1:6379",
+    "hot_endpoint": {"us-east-1": "127.0.0.1:6379", "eu-central-1": "127.0.0.1:6380"},
     "model": {"kind": "recorded"},
 }
 

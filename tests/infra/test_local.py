@@ -95,7 +95,7 @@ def test_functions_know_the_emulator_and_the_valkey_that_were_given(local: Deplo
         bucket=f"threadkeep-local-000000000000-{region}",
         buckets={name: f"threadkeep-local-000000000000-{name}" for name in REGIONS},
         connections_url=f"http://127.0.0.1:4566/_aws/execute-api/<{api}>/local",
-        hot=HotConfig(host="127.0.0.1", port=6379),
+        hot=HotConfig(host="127.0.0.1", port={"us-east-1": 6379, "eu-central-1": 6380}[region]),
         limits=LimitsConfig(),
     )
     authorizer = Config.from_environment(environment(local, stack, "authorizer"))

@@ -89,6 +89,11 @@ def test_a_missing_setting_is_named(name: str) -> None:
         ("local_endpoint", "http://127.0.0.1:4566", "only there"),
         ("hot_endpoint", "valkey.example.com", "HOST:PORT"),
         ("hot_endpoint", "valkey.example.com:70000", "HOST:PORT"),
+        ("hot_endpoint", "valkey.example.com:6379", "with several regions one for each"),
+        ("hot_endpoint", {"eu-central-1": "a:1"}, "with several regions one for each"),
+        ("hot_endpoint", {"eu-central-1": "a:1", "us-east-1": "a:1"}, "with several regions one for each"),
+        ("hot_endpoint", {"eu-central-1": "a:1", "us-east-1": "b:70000"}, "HOST:PORT"),
+        ("hot_endpoint", {"eu-central-1": "a:1", "us-east-1": "b:2", "sa-east-1": "c:3"}, "HOST:PORT"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_it_may_be(name: str, value: object, may_be: str) -> None:

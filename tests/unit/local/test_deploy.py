@@ -31,10 +31,11 @@ def test_the_settings_written_are_settings_the_stacks_take(deployment: Deploymen
     file = tmp_path / "settings.toml"
     key = SigningKey.generate()
     valkey = Address(host="127.0.0.1", port=20002)
-    file.write_text(deployment._settings(valkey=valkey, key=key, jwks_url="http://127.0.0.1:20001/b/jwks.json"))
+    jwks_url = "http://127.0.0.1:20001/b/jwks.json"
+    file.write_text(deployment._settings(valkeys={"us-east-1": valkey}, key=key, jwks_url=jwks_url))
     settings = Settings.from_file(file)
     assert settings.target == "local"
-    assert settings.hot_address == ("127.0.0.1", 20002)
+    assert settings.hot_address("us-east-1") == ("127.0.0.1", 20002)
     assert settings.local_endpoint == "http://127.0.0.1:20001"
     assert (settings.jwt_issuer, settings.jwt_audience) == (key.issuer, key.audience)
 
@@ -59,19 +60,54 @@ def test_the_deployment_can_reach_no_real_account(deployment: Deployment) -> Non
     assert environment["PATH"].endswith(":/usr/bin")
 
 
-def test_outputs_are_found_in_whichever_stack_they_stand(tmp_path: Path) -> None:
+def test_outputs_are_told_by_region(tmp_path: Path) -> None:
     file = tmp_path / "outputs.json"
-    file.write_text(
-        json.dumps({"A": {"TableName": "t"}, "B": {"BucketName": "b", "More": "m"}, "C": {"Url": "ws://u"}})
+    stacks = {
+        "State": {"TableName": "t"},
+        "Cold-us-east-1": {"BucketName": "b", "More": "m"},
+        "Cold-eu-central-1": {"BucketName": "b-eu"},
+        "Realtime-us-east-1": {"Url": "ws://u", "ApiId": "a"},
+        "Realtime-eu-central-1": {"Url": "ws://u-eu", "ApiId": "a-eu"},
+    }
+    file.write_text(json.dumps({f"Threadkeep-local-{name}": outputs for name, outputs in stacks.items()}))
+    assert Outputs.from_file(file, ["us-east-1"]) == Outputs(
+        table="t", urls={"us-east-1": "ws://u"}, buckets={"us-east-1": "b"}
     )
-    assert Outputs.from_file(file) == Outputs(url="ws://u", table="t", bucket="b")
+    assert Outputs.from_file(file, ["us-east-1", "eu-central-1"]).urls == {
+        "us-east-1": "ws://u",
+        "eu-central-1": "ws://u-eu",
+    }
+
+
+def test_of_two_regions_each_has_a_valkey_of_its_own(tmp_path: Path) -> None:
+    deployment = Deployment(
+        table=ProcessTable(tmp_path / "processes.json"),
+        app=tmp_path,
+        work=tmp_path,
+        logs=tmp_path / "logs",
+        endpoint="http://127.0.0.1:20001",
+        needs=(),
+        regions=("us-east-1", "eu-central-1"),
+    )
+    valkeys = {
+        "us-east-1": Address(host="127.0.0.1", port=20002),
+        "eu-central-1": Address(host="127.0.0.1", port=20003),
+    }
+    file = tmp_path / "settings.toml"
+    jwks_url = "http://127.0.0.1:20001/b/jwks.json"
+    file.write_text(deployment._settings(valkeys=valkeys, key=SigningKey.generate(), jwks_url=jwks_url))
+    settings = Settings.from_file(file)
+    assert settings.regions == ("us-east-1", "eu-central-1")
+    assert settings.hot_address("us-east-1") == ("127.0.0.1", 20002)
+    assert settings.hot_address("eu-central-1") == ("127.0.0.1", 20003)
 
 
 def test_a_missing_output_is_named(tmp_path: Path) -> None:
     file = tmp_path / "outputs.json"
-    file.write_text(json.dumps({"A": {"TableName": "t", "Url": "ws://u"}}))
-    with pytest.raises(LocalCloudError, match="no output 'BucketName'"):
-        Outputs.from_file(file)
+    stacks = {"Threadkeep-local-State": {"TableName": "t"}, "Threadkeep-local-Realtime-us-east-1": {"Url": "ws://u"}}
+    file.write_text(json.dumps(stacks))
+    with pytest.raises(LocalCloudError, match="no output 'Cold-us-east-1 BucketName'"):
+        Outputs.from_file(file, ["us-east-1"])
 
 
 def test_without_the_cdk_it_says_what_to_do(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
