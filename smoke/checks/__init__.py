@@ -1,0 +1,1 @@
+"""One module an area; `smoke.registry` finds them by being here."""

@@ -1,0 +1,194 @@
+"""What every check stands on: clients and sockets, the account, and the list of what has to be deleted again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+import boto3
+from botocore.config import Config
+from websockets.asyncio.client import ClientConnection
+
+from smoke import raw
+from smoke.target import Target
+from stacks import naming
+from threadkeep_client import Client, ConnectionFailedError, NotFoundError, ThreadkeepError, new_id
+
+_AWS: Final = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 2})
+T = TypeVar("T")
+
+_POLL_S: Final = 2.0
+_ERASE_S: Final = 60.0
+
+
+class Ground:
+    """One run's.
+
+    Args:
+        target: the deployment.
+        patience_s: how long to wait for what comes late: metrics, traces, log lines, alarms.
+        environment: in which AWS credentials are.
+    """
+
+    def __init__(self, target: Target, *, patience_s: float, environment: Mapping[str, str] = os.environ) -> None:
+        self.target = target
+        self.patience_s = patience_s
+        self._made: list[str] = []
+        self._clients: dict[tuple[str, str], Any] = {}
+        self._secrets = (
+            *target.secrets,
+            *(environment.get(name, "") for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")),
+        )
+
+    # --- the service --------------------------------------------------------------------------------------------------
+
+    def user(self, url: str | None = None) -> Client:
+        """A client of the user, at the target's URL or at another region's."""
+        return Client(url or self.target.url, self.target.token)
+
+    def other(self) -> Client:
+        """A client of somebody else."""
+        return Client(self.target.url, self.target.other_token)
+
+    def worker(self) -> Client:
+        """A client of a worker."""
+        return Client(self.target.url, self.target.produce_token)
+
+    @asynccontextmanager
+    async def socket(self, token: str | None = None, **options: Any) -> AsyncIterator[ClientConnection]:
+        """A bare socket of the user's, or of another token's; see `raw.dial`."""
+        async with raw.dial(self.target.url, token or self.target.token, **options) as socket:
+            yield socket
+
+    async def conversation(self, client: Client, *, retention_days: int | None = 1) -> str:
+        """A new conversation of the user's; deleted after the run, and should that fail it expires after a day."""
+        identifier = new_id()
+        self._made.append(identifier)  # before it is made: its reply may be lost
+        await client.create_conversation(identifier, title="smoke", retention_days=retention_days)
+        return identifier
+
+    async def erase(self) -> list[str]:
+        """Delete all that was made, by the product's own erasure.
+
+        Returns:
+            Those that could not be deleted.
+        """
+        left = list(self._made)
+        try:
+            async with asyncio.timeout(_ERASE_S), self.user() as client:
+                for conversation in self._made:
+                    try:
+                        await client.delete_conversation(conversation)
+                    except NotFoundError:
+                        pass  # it never was
+                    except ThreadkeepError:
+                        continue
+                    left.remove(conversation)
+        except (TimeoutError, ConnectionFailedError):
+            pass
+        return left
+
+    # --- the account --------------------------------------------------------------------------------------------------
+
+    async def ask(
+        self, service: str, operation: str, *, region: str | None = None, **parameters: Any
+    ) -> dict[str, Any]:
+        """One call to AWS, off the event loop.
+
+        Raises:
+            botocore.exceptions.ClientError: it was refused.
+            botocore.exceptions.BotoCoreError: it could not be made.
+        """
+        call = getattr(self._aws(service, region or self.target.region), operation)
+        answer: dict[str, Any] = await asyncio.to_thread(call, **parameters)
+        return answer
+
+    def _aws(self, service: str, region: str, endpoint: str | None = None) -> Any:
+        key = (service + (endpoint or ""), region)
+        if key not in self._clients:
+            session: Any = boto3.Session()
+            self._clients[key] = session.client(
+                service, region_name=region, endpoint_url=endpoint or self.target.endpoint, config=_AWS
+            )
+        return self._clients[key]
+
+    async def connections(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """One call to `@connections`, with the credentials of whoever runs the pack."""
+        address = naming.Gateway(
+            api_id=await self.api_id(),
+            region=self.target.region,
+            url_suffix="amazonaws.com.cn" if self.target.region.startswith("cn-") else "amazonaws.com",
+            stage=self.target.stage,
+            local_endpoint=self.target.endpoint,
+        ).connections_url
+        call = getattr(self._aws("apigatewaymanagementapi", self.target.region, address), operation)
+        answer: dict[str, Any] = await asyncio.to_thread(call, **parameters)
+        return answer
+
+    async def function(self, bulkhead: str, region: str | None = None) -> dict[str, Any]:
+        """A function's configuration."""
+        name = naming.function(self.target.stage, bulkhead)
+        return await self.ask("lambda", "get_function_configuration", region=region, FunctionName=name)
+
+    async def table(self, region: str | None = None) -> dict[str, Any]:
+        """The table's description, as a region has it."""
+        answer = await self.ask("dynamodb", "describe_table", region=region, TableName=self.table_name)
+        return dict(answer["Table"])
+
+    @cached_property
+    def table_name(self) -> str:
+        """The same in every region."""
+        return naming.table(self.target.stage)
+
+    async def account(self) -> str:
+        """The account's number."""
+        return str((await self.ask("sts", "get_caller_identity"))["Account"])
+
+    async def api_id(self, region: str | None = None) -> str:
+        """Of a region's WebSocket API: from the URL, else by its name.
+
+        Raises:
+            LookupError: the region has none of that name.
+        """
+        if self.target.api_id and region in {None, self.target.region}:
+            return self.target.api_id
+        return str((await self.api(region))["ApiId"])
+
+    async def api(self, region: str | None = None) -> dict[str, Any]:
+        """A region's API.
+
+        Raises:
+            LookupError: the region has none of that name.
+        """
+        answer = await self.ask("apigatewayv2", "get_apis", region=region, MaxResults="500")
+        for api in answer["Items"]:
+            if api["Name"] == self.table_name:
+                return dict(api)
+        raise LookupError(f"no API named {self.table_name} in {region or self.target.region}")
+
+    # --- waiting and telling ------------------------------------------------------------------------------------------
+
+    def late(self, seconds: float) -> float:
+        """How long to wait for what may come so late; no longer than there is patience."""
+        return min(seconds, self.patience_s)
+
+    async def until(self, look: Callable[[], Awaitable[T]], seconds: float) -> T:
+        """Look until there is something, or the time is up; the last look is returned, whatever it gave."""
+        ends = time.monotonic() + seconds
+        while True:
+            seen = await look()
+            if seen or time.monotonic() > ends:
+                return seen
+            await asyncio.sleep(min(_POLL_S, max(0.1, ends - time.monotonic())))
+
+    def without_secrets(self, text: str) -> str:
+        """The text without tokens and keys."""
+        for secret in self._secrets:
+            if secret:
+                text = text.replace(secret, "…")
+        return text
