@@ -37,6 +37,16 @@ class TestWhoStandsInIt:
         assert placed == dict.fromkeys(INSIDE, True) | dict.fromkeys(OUTSIDE, False)
         assert {name for name in placed if aws_vpc.config(region, name).hot is not None} == INSIDE
 
+    def test_each_of_them_has_its_alarms(self, aws_vpc: Deployment, region: str) -> None:
+        alarms = aws_vpc.resources("AWS::CloudWatch::Alarm", f"Observability-{region}").values()
+        watched = {
+            dimension["Value"].removeprefix("threadkeep-prod-")
+            for alarm in alarms
+            if alarm["Properties"].get("MetricName") == "Errors"
+            for dimension in alarm["Properties"]["Dimensions"]
+        }
+        assert watched - {bulkhead.name for bulkhead in bulkheads.ARCHIVE} == INSIDE | OUTSIDE
+
     def test_not_what_looks_things_up_at_deploy_time_nor_the_archive(self, aws_vpc: Deployment) -> None:
         others = [
             resource
