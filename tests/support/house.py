@@ -92,14 +92,14 @@ class House:
     unless it asks for it by `post`.
     """
 
-    def __init__(self) -> None:
-        self.clock = SetClock(START_MS)
-        self.hot = HotMemory(self.clock, region=REGION)
+    def __init__(self, region: str = REGION, clock: SetClock | None = None) -> None:
+        self.clock = clock or SetClock(START_MS)
+        self.hot = HotMemory(self.clock, region=region)
         self.warm = WarmMemory()
         self.manifests = ManifestsMemory(self.warm)
         self.due = DueMemory(self.warm)
-        self.cold = ColdMemory(REGION)
-        self.uploads = UploadsMemory(self.cold.buckets[REGION].objects)  # they lie in one bucket
+        self.cold = ColdMemory(region)
+        self.uploads = UploadsMemory(self.cold.buckets[region].objects)  # they lie in one bucket
         self.erasures = ErasuresMemory(self.warm)
         self.exports = ExportsMemory()
         self.export_files = ExportFilesMemory()
@@ -121,7 +121,7 @@ class House:
             exports=self.exports,
             export_files=self.export_files,
             objects=self.cold,
-            terms=Terms(regions=(REGION,)),
+            terms=Terms(regions=(region,)),
             erase_queue=self.erase_queue,
             tell_queue=self.tell_queue,
             export_queue=self.export_queue,
@@ -132,7 +132,7 @@ class House:
             push=self.push,
             clock=self.clock,
             sleep=self.sleep,
-            region=REGION,
+            region=region,
             responder=self.responder,
         )
 

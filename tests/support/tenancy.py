@@ -45,7 +45,7 @@ _OBJECT: Final = re.compile(
 )
 _BOUND: Final = re.compile(r"(#?\w+)\s*=\s*(?:if_not_exists\([^,]+,\s*)?(:\w+)")
 _ONLY_READ: Final = frozenset({"PTTL", "TTL", "GET", "HKEYS", "HGETALL", "LLEN", "ZCARD"})
-_NO_KEYS: Final = frozenset({"ColdMemory.buckets", "ColdMemory._buckets"})
+_NO_KEYS: Final = frozenset({"ColdMemory.buckets", "ColdMemory._buckets", "OtherTablesMemory.tables"})
 """Attributes of stores in memory that go by regions."""
 
 
