@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, Self
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from tests.support.house import START_MS, Device, Frame, House, connect_event, message_event
@@ -67,6 +68,7 @@ class HouseServer:
             self._serve,
             "127.0.0.1",
             0,
+            process_request=self.welcome,
             subprotocols=[Subprotocol("threadkeep.v1")],
             ping_interval=None,
             close_timeout=1,
@@ -83,10 +85,19 @@ class HouseServer:
             if isinstance(fault, Exception):
                 raise fault
 
+    def welcome(self, _connection: ServerConnection, _request: Request) -> Response | None:
+        """What a handshake is answered with; None lets it in."""
+        return None
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        port: int = next(iter(self._server.sockets)).getsockname()[1]
+        return port
+
     def client(self, device: Device) -> Client:
         """A client, not yet connected; every connection of its vouches for this user and scope."""
-        port = next(iter(self._server.sockets)).getsockname()[1]
-        return Client(f"ws://127.0.0.1:{port}/test", json.dumps([device.connection, device.user, device.scope]))
+        return Client(f"ws://127.0.0.1:{self.port}/test", json.dumps([device.connection, device.user, device.scope]))
 
     # --- what a test orders and looks at ----------------------------------------------------------------------------
 
@@ -158,7 +169,7 @@ class HouseServer:
     def _receive(self, device: Device, text: str) -> None:
         self._carry_out(device, text)
         for delay_s in self.repeats.get(json.loads(text)["action"], ()):
-            self._spawn(self._later(delay_s, functools.partial(self._carry_out, device, text)))
+            self.spawn_later(delay_s, functools.partial(self._carry_out, device, text))
 
     def _carry_out(self, device: Device, text: str) -> None:
         self.requests.append((now(), device.connection, json.loads(text)))
@@ -172,6 +183,10 @@ class HouseServer:
 
     def _put(self, connection: str, frame: Frame) -> None:
         self._outgoing[connection].put_nowait(frame)
+
+    def spawn_later(self, delay_s: float, act: Callable[[], None]) -> None:
+        """Do something after a while; what it raises, the end of serving raises."""
+        self._spawn(self._later(delay_s, act))
 
     async def _later(self, delay_s: float, act: Callable[[], None]) -> None:
         await asyncio.sleep(delay_s)

@@ -11,7 +11,6 @@ from tests.unit.client.fake_server import FakeServer, What
 from threadkeep_client import Client
 from threadkeep_client.backoff import Backoff
 from threadkeep_client.connection import Connection
-from threadkeep_client.patience import ConnectionSettings
 from threadkeep_client.errors import (
     ConnectionEndedError,
     ConnectionFailedError,
@@ -21,6 +20,7 @@ from threadkeep_client.errors import (
     TooLargeError,
     UnavailableError,
 )
+from threadkeep_client.patience import ConnectionSettings
 from threadkeep_client.wire import Frame
 
 
