@@ -7,7 +7,7 @@ UV := $(BIN)/uv
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test smoke smoke-long faults up down check format synth pins clean
+.PHONY: help setup demo test smoke smoke-long faults up down check secrets audit format synth pins clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -45,11 +45,19 @@ format: setup ## Format and fix what can be fixed
 check: static ## The gate before a commit: format, lint, types, import contract, unit tests
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup tests/unit
 
-static: setup ## The part of it that runs nothing: format, lint, types, import contract
+static: setup ## The part of it that runs nothing: format, lint, types, import contract, secrets
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@cd lambdas && PYTHONPATH=.:.. ../$(BIN)/lint-imports --config ../pyproject.toml
+	@$(BIN)/python -m tests.secrets
+
+secrets: setup ## Look for secrets in all files; what is known to be none stands in .secrets.baseline
+	@$(BIN)/python -m tests.secrets
+
+audit: setup ## Ask for known vulnerabilities of all that is pinned; fails too where a package cannot be looked up
+	@for pinned in dev emulator lambda; do \
+	  $(BIN)/pip-audit --strict --disable-pip --no-deps --progress-spinner off -r requirements/$$pinned.txt || exit 1; done
 
 synth: setup ## The `aws` templates for two regions and either network, through cfn-lint and cdk-nag
 	@$(BIN)/python -m stacks.synth
