@@ -10,8 +10,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from threadkeep.domain.bounds import LIVE_ELSEWHERE_MS
-from threadkeep.domain.errors import HotUnavailable, Refused, TierUnavailable, conflict
-from threadkeep.domain.model import Caller, ConversationKey, LiveStream
+from threadkeep.domain.errors import HotUnavailable, Refused, TierUnavailable, WarmUnavailable, conflict
+from threadkeep.domain.model import Caller, ConversationKey, LiveStream, StoredMessage
 from threadkeep.domain.streams import Facts
 from threadkeep.usecases.services import Services, authorize
 
@@ -57,6 +57,33 @@ def read_elsewhere(services: Services, key: ConversationKey) -> tuple[LiveStream
         return ()
     told = others.live.read_others(key, now_ms=services.clock.now_ms())
     return tuple(live for live in told if live.region in others.names)
+
+
+def goes_on_elsewhere(services: Services, key: ConversationKey, stream: str, *, epoch: int) -> bool:
+    """Whether a stream that this region has in that epoch was begun anew in another one. The later epoch goes on.
+
+    Raises:
+        WarmUnavailable: the table could not be read.
+    """
+    here = (epoch, services.region)
+    told = read_elsewhere(services, key)
+    return any(live.stream == stream and (live.epoch, live.region) > here for live in told)
+
+
+def settled_elsewhere(services: Services, key: ConversationKey, stream: str) -> StoredMessage | None:
+    """The message of a stream, in page form, where another region's table has it and ours has not been given it yet.
+
+    Asked for what nobody writes any more, so seldom. A region that cannot be reached says nothing.
+    """
+    others = services.others
+    if others is None:
+        return None
+    for region in others.names:
+        with suppress(WarmUnavailable):
+            stored = others.tables.read_message(region, key, stream)
+            if stored is not None:
+                return stored
+    return None
 
 
 def check_elsewhere(services: Services, key: ConversationKey, stream: str) -> None:

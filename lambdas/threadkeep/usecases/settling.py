@@ -10,7 +10,7 @@ from threadkeep.domain.errors import HotUnavailable, Refused, not_found
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.usecases.limits import release_stream
-from threadkeep.usecases.live_elsewhere import tell_ended
+from threadkeep.usecases.live_elsewhere import goes_on_elsewhere, settled_elsewhere, tell_ended
 from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.services import Services
 from threadkeep.usecases.viewers import tell
@@ -48,7 +48,27 @@ def finish(services: Services, key: ConversationKey, stream: str, sealed: stream
 def finish_due(services: Services, key: ConversationKey, stream: str) -> Message | None:
     """End a stream whose time has run out, or whose seal nobody finished; None where there is nothing to end."""
     verdict = services.hot.expire(key, stream)
-    return finish(services, key, stream, verdict).message if isinstance(verdict, streams.Sealed) else None
+    return end_due(services, key, stream, verdict) if isinstance(verdict, streams.Sealed) else None
+
+
+def end_due(services: Services, key: ConversationKey, stream: str, sealed: streams.Sealed) -> Message | None:
+    """End a stream whose time has run out with what it has; None where it is another region's to end.
+
+    This region may have been taken for gone meanwhile, and the stream begun anew in another one. What that one has
+    settled stands; what it still writes is waited for. Of two messages under one id the table would keep the later
+    one, without a word: what is left here must not take the place of what was acknowledged there.
+
+    Raises:
+        WarmUnavailable: as `finish`.
+    """
+    if services.others is not None:
+        stored = services.warm.read_message(key, stream) or settled_elsewhere(services, key, stream)
+        if stored is not None:
+            let_go(services, key, stored, owner=sealed.facts.owner)
+            return stored.message
+        if goes_on_elsewhere(services, key, stream, epoch=sealed.epoch):
+            return None
+    return finish(services, key, stream, sealed).message
 
 
 def store(services: Services, key: ConversationKey, stored: StoredMessage, *, owner: str | None) -> Finished:

@@ -13,10 +13,9 @@ import msgspec
 from threadkeep import telemetry
 from threadkeep.domain import streams
 from threadkeep.domain.bounds import LEASE_MS
-from threadkeep.domain.model import ConversationKey
 from threadkeep.usecases.live_elsewhere import tell_ended
 from threadkeep.usecases.services import Services
-from threadkeep.usecases.settling import finish, let_go
+from threadkeep.usecases.settling import end_due
 
 ENTRIES_AT_ONCE: Final = 100
 
@@ -59,23 +58,14 @@ def _look_at(services: Services, due: streams.Due) -> Swept:
         services.hot.refile(due, later_ms)  # other regions still have to hear that it is gone
         return Swept(looked_at=1)
     try:
-        _end(services, due.key, due.stream, verdict)
+        is_ended = end_due(services, due.key, due.stream, verdict) is not None
     except Exception as error:  # noqa: BLE001 -- one stream that cannot be ended now keeps no other waiting
         telemetry.note_fault("A stream cannot be ended; its seal and its entry stay", error)
         services.hot.refile(due, later_ms)
         return Swept(looked_at=1, failed=1)
     # Not removed yet: a failover may bring the stream back from before its end. A later pass finds it gone.
     services.hot.refile(due, later_ms)
-    return Swept(looked_at=1, ended=1)
-
-
-def _end(services: Services, key: ConversationKey, stream: str, sealed: streams.Sealed) -> None:
-    """End it with what it has, unless it has its end: in another region, while this one was taken for gone."""
-    stored = services.warm.read_message(key, stream) if services.others is not None else None
-    if stored is None:
-        finish(services, key, stream, sealed)
-    else:
-        let_go(services, key, stored, owner=sealed.facts.owner)
+    return Swept(looked_at=1, ended=int(is_ended))
 
 
 def file_forgotten(services: Services) -> int:

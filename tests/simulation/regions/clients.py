@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from tests.simulation.network import Device, Frame, Network
 from tests.simulation.regions.deployment import Deployment
+from tests.simulation.regions.table import SLOW_MS
 from tests.simulation.scheduler import Scheduler
 
-CLOSED_AGAIN_MS: int = 500
+CLOSED_AGAIN_MS: Final = 500
+FAR_MS: Final = 1 << 60
 
 
 class Gateway(Network):
@@ -103,7 +105,7 @@ class Client:
         self.at = next(region for region, socket in self.sockets.items() if socket.is_served)
         return True
 
-    def call(self, action: str, *, times: int = 60, **fields: Any) -> Frame | None:
+    def call(self, action: str, *, times: int = 150, **fields: Any) -> Frame | None:
         """Ask, repeat what may be repeated, and follow where the stream lives; None if it never came to an answer."""
         for _ in range(times):
             self.move_on()
@@ -118,6 +120,8 @@ class Client:
 
     def _follow(self, region: str) -> None:
         """To where it is told to be, unless nobody is served there: then it asks here again, until they know."""
+        gone_ms = self.network.scheduler.now_ms() - self.network.region.gone_since_ms.get(region, FAR_MS)
+        assert gone_ms < SLOW_MS, f"{self.name} is sent to {region}, which was evacuated {gone_ms} ms ago"
         if self.sockets[region].is_served:
             self.led += 1
             self.at = region

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -19,6 +20,7 @@ from tests.simulation.service import Crashed, Push, SeenFault, Service, Stormy
 from tests.simulation.weather import Weather
 from tests.support.house import UNLIMITED
 from threadkeep import container, telemetry
+from threadkeep.domain import ids
 from threadkeep.domain.erasure import Terms
 from threadkeep.domain.errors import HotUnavailable, WarmUnavailable
 from threadkeep.domain.model import ConversationKey, StoredMessage
@@ -49,6 +51,7 @@ class Deployment(Service):
     Attributes:
         is_open: whether its gateway serves anybody.
         is_frozen: none of its functions runs.
+        gone_since_ms: the regions that it counts as gone, and since when.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Deployment(Service):
         self.hot = HotMemory(self.scheduler, region=name)
         self.losses = 0
         self.is_open, self.is_frozen = True, False
+        self.gone_since_ms: dict[str, int] = {}
         self.stream = TableStream(self, announcer._handle)
         self.replica.tell = self.stream.put
         self._older: Any = None
@@ -118,6 +122,7 @@ class Deployment(Service):
 
     def evacuated(self, *regions: str) -> None:
         """A deployment that says so of these other regions."""
+        self.gone_since_ms = {region: self.scheduler.now_ms() for region in regions}
         names = tuple(name for name in self._names if name != self.name and name not in regions)
         assert self.services.others is not None
         self.services = dataclasses.replace(
@@ -203,8 +208,11 @@ class OtherReplicas:
 
 
 @contextmanager
-def serving() -> Iterator[None]:
-    """Meanwhile handlers work with the ports of the region that they were invoked in, and count nothing."""
+def serving(scheduler: Scheduler) -> Iterator[None]:
+    """Meanwhile handlers work with the ports of the region that they were invoked in, and count nothing.
+
+    What is random in ids goes by the seed too: their order is the order of messages.
+    """
 
     def services() -> Services:
         region: Deployment = getcurrent().region  # type: ignore[attr-defined]
@@ -215,6 +223,7 @@ def serving() -> Iterator[None]:
             raise SeenFault(what) from error
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ids, "os", SimpleNamespace(urandom=scheduler.random.randbytes))
         patch.setattr(container, "services", services)
         patch.setattr(telemetry, "count", lambda *_, **__: None)
         patch.setattr(telemetry, "note_fault", note)

@@ -10,6 +10,7 @@ import msgspec
 
 from tests.simulation.network import Frame
 from tests.simulation.regions.deployment import Deployment
+from tests.simulation.regions.trouble import Kind
 from tests.simulation.regions.world import HOME, Answer, World
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.stores.manifests_memory import ManifestsMemory
@@ -23,6 +24,11 @@ def judge(world: World) -> None:
         AssertionError: a promise was broken. The message says which.
     """
     _judge_replicas(world)
+    if world.kind is not Kind.EVACUATION:
+        _require(not world.table.opened_knowingly, f"opened, though it lives elsewhere: {world.table.opened_knowingly}")
+    if world.is_gentle:
+        lost = [run.name for answer in world.answers.values() for run in answer.runs if run.outcome in ("", "lost")]
+        _require(not lost, f"never came to an end: {lost}")
     if world.deleted:
         _judge_erasure(world)
         return
@@ -57,9 +63,7 @@ def _judge_replicas(world: World) -> None:
         _require(not differing, f"the replicas differ: {differing}")
 
 
-def _judge_answer(
-    world: World, answer: Answer, table: dict[str, StoredMessage], messages: dict[str, Frame]
-) -> None:
+def _judge_answer(world: World, answer: Answer, table: dict[str, StoredMessage], messages: dict[str, Frame]) -> None:
     message = messages.get(answer.stream)
     losses = sum(region.losses for region in world.regions.values())
     if message is None:

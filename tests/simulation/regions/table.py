@@ -17,6 +17,8 @@ from threadkeep.stores.erasures_memory import ErasuresMemory
 from threadkeep.stores.warm_memory import WarmMemory
 
 LAG_MS_MAX: Final = (50, 500, 5_000)
+SLOW_MS: Final = 5_000
+"""Longer than a request takes: what it was told that long ago it knew from its beginning."""
 READS: Final = ("read", "has", "newest", "list", "gone")
 """How the names of calls begin that change nothing."""
 
@@ -62,6 +64,7 @@ class Replica:
         self.stamps: dict[Address, tuple[int, int]] = {}
         self._table = table
         self._seen: dict[Address, Any] = {}
+        self._told_ms: dict[Address, int] = {}
 
     def items(self) -> dict[Address, Any]:
         """Everything that lies in it."""
@@ -89,14 +92,23 @@ class Replica:
     def written(self) -> None:
         """Something may have been written here just now: it goes on its way to the others."""
         now = self.items()
-        for address in self._seen.keys() | now.keys():
+        for address in {**self._seen, **now}:
             old, new = self._seen.get(address), now.get(address)
             if old is not new and old != new:
                 if address.sort_key == f"live#{self.region}":
-                    for stream in new or ():
-                        self._table.opened.setdefault(stream, set()).add(self.region)
+                    self._note_opened(address.key, (new or {}).keys() - (old or {}).keys())
                 self._table.send(self, Change(self.region, address, new, self._table.stamp()), old)
         self._seen = now
+
+    def _note_opened(self, key: ConversationKey, streams: Collection[str]) -> None:
+        """Our region opens them; or another one has said for a while that they live there."""
+        for stream in streams:
+            self._table.opened.setdefault(stream, set()).add(self.region)
+            for address, told in self._seen.items():
+                is_elsewhere = address.sort_key.startswith("live#") and address.sort_key != f"live#{self.region}"
+                since_ms = self._told_ms.get(address, 0)
+                if address.key == key and is_elsewhere and stream in told and since_ms + SLOW_MS < self._table.now_ms():
+                    self._table.opened_knowingly.append((self.region, stream))
 
     def arrive(self, change: Change) -> None:
         """A write of another region: it counts if it is later than what was written here last."""
@@ -110,6 +122,7 @@ class Replica:
         if standing == change.value:
             return
         self._put(address, change.value)
+        self._told_ms[address] = self._table.now_ms()
         if change.value is None:
             self._seen.pop(address, None)
         else:
@@ -148,6 +161,7 @@ class GlobalTable:
         is_cut: while set, nothing passes between them.
         overwritten: where two regions gave one immutable item different contents.
         opened: in which regions each stream was opened.
+        opened_knowingly: where a region opened a stream although it had been told that it lives in another one.
         superseded: writes that came too late to count.
         held_up: changes that a cut held up.
         under_way: changes that have not arrived.
@@ -159,11 +173,16 @@ class GlobalTable:
         self.is_cut = False
         self.overwritten: list[Overwritten] = []
         self.opened: dict[str, set[str]] = {}
+        self.opened_knowingly: list[tuple[str, str]] = []
         self.superseded = 0
         self.held_up = self.under_way = 0
         self.replicas = {region: Replica(region, self) for region in regions}
         self._held: list[tuple[Replica, Change]] = []
         self._writes = 0
+
+    def now_ms(self) -> int:
+        """The time."""
+        return self.scheduler.now_ms()
 
     def stamp(self) -> tuple[int, int]:
         """When a write is made; no two are made at once."""

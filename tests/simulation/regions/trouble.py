@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from tests.simulation.regions.world import World
 
 CUT_MS_MAX: Final = 30_000
+LEFTOVERS_MS: Final = 70_000
+"""After so long a region that nobody reaches has ended what was being written in it: a lease, and two sweeps."""
 
 
 class Kind(Enum):
@@ -74,16 +76,16 @@ class Trouble:
         region.is_frozen = how == "dead"
         if how != "sound":
             world.table.cut()
-        scheduler.pause(self._rng.randint(1_000, 60_000))
+        scheduler.pause(self._rng.randint(LEFTOVERS_MS, LEFTOVERS_MS + 10_000))
         scheduler.note(f"{name} is evacuated")
         for other in world.regions.values():
             if other is not region:
                 other.evacuated(name)
-        scheduler.pause(self._rng.randint(1_000, 60_000))
+        scheduler.pause(self._rng.randint(1_000, 30_000))
         scheduler.note(f"{name} returns")
+        region.is_frozen = False  # nobody asks us when
         world.table.heal()
         scheduler.wait(lambda: world.table.under_way == 0, at_most_ms=120_000, every_ms=500)
-        region.is_frozen = False
         for other in world.regions.values():
             other.evacuated()
         region.is_open = True

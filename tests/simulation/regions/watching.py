@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from tests.simulation.network import Device, Frame
 from tests.simulation.regions.clients import Client
 from tests.simulation.viewing import RENEW_MS, Shown, Viewer
+
+AGAIN_MS: Final = 1_000
+GIVE_UP_MS: Final = 60_000
+"""How long what nobody knows is asked for (protocol, section 4)."""
 
 
 class RegionalViewer(Viewer):
@@ -25,6 +30,8 @@ class RegionalViewer(Viewer):
         self.is_deleted = False
         self.title: str | None = None
         self._where: dict[str, str] = {}
+        self._unknown_ms: dict[str, int] = {}
+        self._again_ms: dict[str, int] = {}
         self._watched_ms: dict[str, int] = {}
         client.listen(self._on_event, self._on_connect)
 
@@ -53,6 +60,10 @@ class RegionalViewer(Viewer):
     def _note_refusal(self, stream: str, refusal: Frame) -> None:
         if refusal.get("reason") == "elsewhere":
             self._note_region(stream, refusal["detail"]["region"])
+        elif refusal["code"] == "not_found":
+            since_ms = self._unknown_ms.setdefault(stream, self._now())
+            if self._now() - since_ms > GIVE_UP_MS and not self.shown[stream].settled:
+                del self.shown[stream], self._unknown_ms[stream]
 
     def _note_region(self, stream: str, region: str) -> None:
         if self._where.get(stream, self.client.at) != region:
@@ -67,7 +78,7 @@ class RegionalViewer(Viewer):
             self.client.go_home()
             self._must_subscribe = self.client.at == self.client.home
         self.device = self.client.socket
-        for region in {self._where.get(stream) for stream, shown in self.shown.items() if not shown.settled}:
+        for region in dict.fromkeys(self._where.get(name) for name, shown in self.shown.items() if not shown.settled):
             if region is not None and region != self.client.at:
                 self._watch(region)
         super()._look_after()
@@ -100,6 +111,10 @@ class RegionalViewer(Viewer):
         return socket if socket.is_served else self.device
 
     def _resume(self, stream: str, shown: Shown) -> None:
+        if self._now() < self._again_ms.get(stream, 0):
+            return
         if self._device_of(stream) is not self.device:
             self.followed.add(stream)
         super()._resume(stream, shown)
+        if shown.behind:
+            self._again_ms[stream] = self._now() + AGAIN_MS

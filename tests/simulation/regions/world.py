@@ -17,7 +17,6 @@ from tests.simulation.regions.trouble import Kind, Trouble
 from tests.simulation.regions.watching import RegionalViewer
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.weather import CALM, Weather, draw
-from threadkeep.domain import ids
 from threadkeep.stores.buckets_memory import ObjectsMemory
 
 HOME: Final = "eu-central-1"
@@ -99,11 +98,26 @@ class World:
         return Client(self.gateways, name, home=home, user=user, scope=scope)
 
     def new_id(self, after: str | None = None) -> str:
-        """An id of now, and behind that one."""
-        made = ids.mint(self.scheduler.now_ms())
-        while after is not None and made <= after:
-            made = ids.mint(self.scheduler.now_ms() + 1)
+        """An id of now, or of a moment later where it has to stand behind that one."""
+        made = after or ""
+        for late_ms in range(100):
+            time, rest = f"{self.scheduler.now_ms() + late_ms:012x}", f"{self.rng.getrandbits(60):015x}"
+            made = f"{time[:8]}-{time[8:]}-7{rest[:3]}-8{rest[:3]}-{rest[3:]}"
+            if after is None or made > after:
+                break
         return made
+
+    @property
+    def home(self) -> str:
+        """The region where the table is cleared, and the archive runs."""
+        return HOME
+
+    @property
+    def clients(self) -> list[Client]:
+        """Everybody."""
+        watching = [viewer.client for viewer in self.viewers]
+        reading = [reader.client for reader in self.readers]
+        return [*self.phones.values(), *watching, *reading, *self.workers]
 
     @property
     def is_gentle(self) -> bool:
@@ -119,7 +133,7 @@ class World:
         Raises:
             AssertionError: a promise was broken that holds at every instant.
         """
-        with serving():
+        with serving(self.scheduler):
             self.scheduler.spawn(self._talk)
             self.trouble.begin()
             for region in self.regions.values():
