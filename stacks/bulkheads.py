@@ -21,6 +21,7 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: ``handlers.<name>.handler`` is its code.
         table: DynamoDB actions on the table; empty: it does not know the table.
+        other_tables: DynamoDB actions on the table's replicas in other regions, where there are any.
         owner_index: DynamoDB actions on the index by owner.
         own_exports: DynamoDB actions on the items of exports alone.
         due_index: DynamoDB actions on the index of what is due for the archive.
@@ -46,6 +47,7 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     concurrency_percent: int
     table: tuple[str, ...] = ()
+    other_tables: tuple[str, ...] = ()
     owner_index: tuple[str, ...] = ()
     own_exports: tuple[str, ...] = ()
     due_index: tuple[str, ...] = ()
@@ -66,6 +68,11 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
     takes: str = ""
 
     @property
+    def knows_regions(self) -> bool:
+        """Whether it has to know that there are other regions: it tells them of streams, or asks them for messages."""
+        return bool(self.table) and (self.hot or bool(self.other_tables))
+
+    @property
     def knows_buckets(self) -> bool:
         """Whether it has any right on objects."""
         return any((self.objects, self.segments, self.blobs, self.uploads, self.exports, self.sweeps))
@@ -73,6 +80,8 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
 
 _READ: Final = ("dynamodb:GetItem", "dynamodb:Query")
 _WRITE: Final = ("dynamodb:PutItem", "dynamodb:UpdateItem")
+_GAPS: Final = ("dynamodb:GetItem",)
+"""What has not been replicated yet is asked for by its key, and nothing else is."""
 _GET: Final = ("s3:GetObject",)
 _GET_AND_PUT: Final = ("s3:GetObject", "s3:PutObject")
 
@@ -81,6 +90,7 @@ ROUTE_BULKHEADS: Final = (
     Bulkhead(
         name="send",
         table=_READ + _WRITE,
+        other_tables=_GAPS,
         objects=_GET_AND_PUT,
         segments=_GET,
         blobs=_GET_AND_PUT,
@@ -94,6 +104,7 @@ ROUTE_BULKHEADS: Final = (
     Bulkhead(
         name="stream",
         table=_READ + _WRITE,
+        other_tables=_GAPS,
         objects=_GET_AND_PUT,
         segments=_GET,
         blobs=_GET_AND_PUT,
@@ -105,6 +116,7 @@ ROUTE_BULKHEADS: Final = (
         name="history",
         # It writes only to end a stream that a reader found dead: the reader need not wait for the sweeper.
         table=(*_READ, *_WRITE, "dynamodb:BatchGetItem"),
+        other_tables=_GAPS,
         owner_index=("dynamodb:Query",),
         objects=_GET_AND_PUT,
         segments=_GET,
@@ -122,6 +134,7 @@ AUTHORIZER: Final = Bulkhead(name="authorizer", hot=False, concurrency_percent=5
 SWEEPER: Final = Bulkhead(
     name="sweeper",
     table=_READ + _WRITE,
+    other_tables=_GAPS,
     objects=_GET_AND_PUT,
     pushes=True,
     timeout_s=60,
@@ -132,6 +145,7 @@ SWEEPER: Final = Bulkhead(
 RESPONDER: Final = Bulkhead(
     name="responder",
     table=_READ + _WRITE,
+    other_tables=_GAPS,
     objects=_GET_AND_PUT,
     segments=_GET,
     pushes=True,
@@ -144,6 +158,7 @@ RESPONDER: Final = Bulkhead(
 PRODUCE: Final = Bulkhead(
     name="produce",
     table=_READ + _WRITE,
+    other_tables=_GAPS,
     objects=_GET_AND_PUT,
     segments=_GET,
     pushes=True,
@@ -154,6 +169,7 @@ PRODUCE: Final = Bulkhead(
 RESPONDER_OUTSIDE: Final = Bulkhead(
     name="responder",
     table=_READ,
+    other_tables=_GAPS,
     objects=_GET,
     segments=_GET,
     hot=False,
@@ -190,14 +206,14 @@ ERASER: Final = Bulkhead(
 
 HERALD: Final = Bulkhead(
     name="herald",
-    table=("dynamodb:Query", "dynamodb:UpdateItem"),
+    table=(*_READ, "dynamodb:UpdateItem"),
     takes="tell",
     sends=("tell",),
     pushes=True,
     timeout_s=15,
     concurrency_percent=0,
 )
-"""Clears a region's hot tier of what was deleted, and tells whoever watches."""
+"""Clears a region's hot tier of what was deleted, and tells whoever watches; also of what other regions wrote."""
 
 PLANNER: Final = Bulkhead(
     name="planner",

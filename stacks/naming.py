@@ -28,13 +28,13 @@ def table(stage: str) -> str:
     return f"{_PRODUCT}-{stage}"
 
 
-def table_arn(stack: cdk.Stack, stage: str) -> str:
-    """The table's ARN in the stack's own region.
+def table_arn(stack: cdk.Stack, stage: str, region: str | None = None) -> str:
+    """The table's ARN in a region; by default the stack's own.
 
     Looked up by name in every region, the home one too: the home table's object, used in another region's stack,
     grants the home region's ARN without an error.
     """
-    return stack.format_arn(service="dynamodb", resource="table", resource_name=table(stage))
+    return stack.format_arn(service="dynamodb", region=region, resource="table", resource_name=table(stage))
 
 
 def bucket(stage: str, account: str, region: str) -> str:

@@ -128,6 +128,7 @@ class RealtimeStack(cdk.Stack):
             table_arn=naming.table_arn(self, self._settings.stage),
             revision=self._revision,
             consumer=functions[bulkheads.ANNOUNCER.name],
+            has_others=len(self._settings.regions) > 1,
             queue_name=naming.failed_changes(self._settings.stage),
             tls=capabilities.of(self._settings.target).tls,
         )
@@ -179,9 +180,13 @@ class RealtimeStack(cdk.Stack):
                 allowed_origins=settings.allowed_origins,
                 query_token=settings.query_token,
             )
+        is_one_of_several = len(settings.regions) > 1 and bulkhead.knows_regions
         return Config(
             stage=settings.stage,
             region=self.region,
+            regions=settings.regions if is_one_of_several else (),
+            evacuated=settings.evacuated if is_one_of_several else (),
+            endpoint=settings.endpoints.get(self.region, self._address.url) if is_one_of_several else "",
             table=naming.table(settings.stage) if bulkhead.table else "",
             bucket=naming.bucket(settings.stage, self.account, self.region) if bulkhead.knows_buckets else "",
             buckets=naming.buckets(settings.stage, self.account, settings.regions) if bulkhead.knows_buckets else {},
@@ -224,6 +229,9 @@ class RealtimeStack(cdk.Stack):
         table = naming.table_arn(self, stage)
         if bulkhead.table:
             yield Right(actions=bulkhead.table, resources=[table])
+        others = [naming.table_arn(self, stage, name) for name in self._settings.regions if name != self.region]
+        if bulkhead.other_tables and others:
+            yield Right(actions=bulkhead.other_tables, resources=others)
         if bulkhead.owner_index:
             yield Right(actions=bulkhead.owner_index, resources=[f"{table}/index/{schema.OWNER_INDEX}"])
         if bulkhead.own_exports:

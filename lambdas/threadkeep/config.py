@@ -107,6 +107,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         stage: the deployment's name, as in its stack names.
         region: the region the function runs in.
+        regions: all of the deployment's, the home region first; empty where there is one, or that is no concern of the
+            function's.
+        evacuated: those that the others take for gone.
+        endpoint: where clients of this region connect to, ``wss://…``; empty where there is one region.
         table: name of the global table; empty for a function that has no use of it.
         bucket: name of this region's cold bucket; empty likewise.
         buckets: every region's, this one's too, by region; empty likewise.
@@ -132,6 +136,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     stage: str
     region: str
+    regions: tuple[str, ...] = ()
+    evacuated: tuple[str, ...] = ()
+    endpoint: str = ""
     table: str = ""
     bucket: str = ""
     buckets: dict[str, str] = {}
@@ -155,12 +162,17 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     allowed_origins: tuple[str, ...] = ()
     query_token: bool = False
 
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The other regions that count: not those that are evacuated."""
+        return tuple(name for name in self.regions if name != self.region and name not in self.evacuated)
+
     def to_environment(self) -> dict[str, str]:
         """One variable a setting, ``THREADKEEP_<NAME>``; strings as they are (they may hold deploy-time tokens).
 
-        ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``limits``, ``model`` and ``terms`` likewise. ``allowed_origins``
-        becomes a list separated by spaces, ``buckets`` such a list of ``region=name``, ``retention_days`` of
-        ``tenant=days``, the tenant percent-encoded.
+        ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``limits``, ``model`` and ``terms`` likewise. ``allowed_origins``,
+        ``regions`` and ``evacuated`` become lists separated by spaces, ``buckets`` such a list of ``region=name``,
+        ``retention_days`` of ``tenant=days``, the tenant percent-encoded.
         """
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _NESTED}
         for group in _NESTED:
@@ -184,8 +196,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             for key in [key for key in own if key.startswith(f"{group}_")]:
                 values[key.removeprefix(f"{group}_")] = own.pop(key)
         fields: dict[str, Any] = own | {group: values for group, values in nested.items() if values}
-        if "allowed_origins" in own:
-            fields["allowed_origins"] = own["allowed_origins"].split()
+        fields |= {name: own[name].split() for name in ("allowed_origins", "regions", "evacuated") if name in own}
         if "buckets" in own:
             pairs = [pair.partition("=") for pair in own["buckets"].split()]
             fields["buckets"] = {region: name for region, _, name in pairs}

@@ -19,7 +19,7 @@ from threadkeep.ports import (
     Responder,
     UploadStore,
 )
-from threadkeep.usecases.services import Services
+from threadkeep.usecases.services import OtherRegions, Services
 
 if TYPE_CHECKING:
     from threadkeep.stores.aws_clients import Clients
@@ -55,6 +55,25 @@ def _queue(url: str, clients: Clients, setting: str) -> Any:
     from threadkeep.stores.queue_sqs import QueueSQS  # noqa: PLC0415
 
     return QueueSQS(clients.far("sqs", aws_config.STORE), url)
+
+
+def _others(settings: Config, clients: Clients, table: Any) -> OtherRegions | None:
+    """What there is to do with other regions; None where there are none. Clients are built when they are needed."""
+    if not settings.regions:
+        return None
+    from threadkeep.stores import aws_config  # noqa: PLC0415 -- as in `services`
+    from threadkeep.stores.live_dynamodb import LiveDynamoDB  # noqa: PLC0415
+    from threadkeep.stores.other_tables_dynamodb import OtherTablesDynamoDB  # noqa: PLC0415
+
+    def client(region: str) -> Any:
+        return clients.far("dynamodb", aws_config.OTHER_REGION, region=region)
+
+    return OtherRegions(
+        endpoint=settings.endpoint,
+        names=settings.others,
+        live=LiveDynamoDB(table, settings.table, settings.region),
+        tables=OtherTablesDynamoDB(client, settings.table),
+    )
 
 
 @cache
@@ -122,11 +141,14 @@ def services() -> Services:
     if settings.responder_function:
         responder = LambdaResponder(clients.far("lambda", aws_config.STORE), settings.responder_function)
     table = clients.near("dynamodb", aws_config.STORE)
+    others = _others(settings, clients, table)
     return Services(
         hot=hot,
         quotas=quotas,
         own_quotas=QuotasMemory(clock, rates),
-        warm=WarmDynamoDB(table, settings.table, bodies, idle_ms=settings.archive_idle_ms),
+        warm=WarmDynamoDB(
+            table, settings.table, bodies, idle_ms=settings.archive_idle_ms, writer=region if others else ""
+        ),
         uploads=uploads,
         # Each owner puts its store here; till then a use says which setting is missing.
         manifests=ManifestsDynamoDB(table, settings.table),
@@ -147,4 +169,5 @@ def services() -> Services:
         clock=clock,
         region=region,
         responder=responder,
+        others=others,
     )

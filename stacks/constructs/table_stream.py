@@ -13,6 +13,17 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from threadkeep import schema
+
+_NEW: Final = lambda_.FilterCriteria.filter({"eventName": lambda_.FilterRule.is_equal("INSERT")})
+_TOLD: Final = [schema.SORT_HEAD, {"prefix": schema.SORT_MESSAGE}, {"prefix": schema.SORT_LIVE}]
+_CHANGED: Final = lambda_.FilterCriteria.filter(
+    {
+        "eventName": lambda_.FilterRule.is_equal("MODIFY"),
+        "dynamodb": {"Keys": {schema.SORT_KEY: {"S": _TOLD}}},
+    }
+)
+
 BATCH_MAX: Final = 100
 """Records of one batch: so many keys are asked for at once (DynamoDB takes 100 in a BatchGetItem)."""
 
@@ -28,6 +39,8 @@ class TableStream(Construct):
         table_arn: its ARN in this region.
         revision: of the code; with another the stream is looked up anew: the table may have been taken back since.
         consumer: the function; its role is given the stream.
+        has_others: whether there are other regions: what they change in heads, messages (of two that settle one stream
+            the later stands) and registers of live streams is then given too.
         queue_name: of the queue to which the places of records go that were never taken, for people to see.
         tls: whether to insist on it there.
     """
@@ -41,6 +54,7 @@ class TableStream(Construct):
         table_arn: str,
         revision: str,
         consumer: lambda_.Function,
+        has_others: bool,
         queue_name: str,
         tls: bool,
     ) -> None:
@@ -70,7 +84,7 @@ class TableStream(Construct):
             event_source_arn=stream,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             batch_size=BATCH_MAX,
-            filters=[lambda_.FilterCriteria.filter({"eventName": lambda_.FilterRule.is_equal("INSERT")})],
+            filters=[_NEW, *([_CHANGED] if has_others else [])],
             report_batch_item_failures=True,
             bisect_batch_on_error=True,
             max_record_age=cdk.Duration.hours(24),

@@ -1,0 +1,121 @@
+"""The tables of other regions, asked for what ours lacks: one suite for every implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import msgspec
+import pytest
+
+from tests.support.conversations import NOW_MS, awkward_object, message, noise, text_parts
+from tests.support.moto_table import TABLE, create_table, moto_clients
+from threadkeep.domain import ids
+from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.json_values import encode
+from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.ports import OtherTables, WarmStore
+from threadkeep.stores import aws_config
+from threadkeep.stores.bodies_memory import BodiesMemory
+from threadkeep.stores.other_tables_dynamodb import OtherTablesDynamoDB
+from threadkeep.stores.other_tables_memory import OtherTablesMemory
+from threadkeep.stores.warm_dynamodb import WarmDynamoDB
+from threadkeep.stores.warm_items import in_page
+from threadkeep.stores.warm_memory import WarmMemory
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+REGIONS = ("eu-central-1", "us-east-2")
+
+
+class Places(msgspec.Struct, frozen=True):
+    """The tables of two other regions, which nothing replicates, and the one that asks them."""
+
+    others: OtherTables
+    warm: dict[str, WarmStore]
+
+
+@pytest.fixture(scope="module")
+def clients() -> Iterator[dict[str, DynamoDBClient]]:
+    with moto_clients():
+        made = {name: boto3.client("dynamodb", region_name=name, config=aws_config.OTHER_REGION) for name in REGIONS}
+        for client in made.values():
+            create_table(client)
+        yield made
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def places(request: pytest.FixtureRequest) -> Places:
+    if request.param == "memory":
+        tables = {name: WarmMemory() for name in REGIONS}
+        return Places(OtherTablesMemory(tables), dict(tables))
+    made = request.getfixturevalue("clients")
+    return Places(
+        OtherTablesDynamoDB(made.__getitem__, TABLE),
+        {name: WarmDynamoDB(client, TABLE, BodiesMemory()) for name, client in made.items()},
+    )
+
+
+def new_key(tenant: str = "a/b#c") -> ConversationKey:
+    return ConversationKey(tenant, ids.mint(NOW_MS))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [text_parts("hello"), (awkward_object(),), text_parts(noise(60_000)), text_parts(noise(900_000))],
+    ids=["short", "awkward", "beyond a frame", "beyond an item"],
+)
+def test_a_message_comes_as_a_page_shows_it(places: Places, parts: Any) -> None:
+    key = new_key()
+    stored = StoredMessage(message(key, parts, parent=ids.mint(NOW_MS - 1), model="m", status="stopped"), 7)
+    places.warm["us-east-2"].put_message(key.tenant, stored)
+    found = places.others.read_message("us-east-2", key, stored.message.id)
+    assert found is not None
+    assert encode(found) == encode(in_page(stored))
+
+
+def test_only_the_region_that_is_named_is_asked(places: Places) -> None:
+    key = new_key()
+    stored = StoredMessage(message(key))
+    places.warm["eu-central-1"].put_message(key.tenant, stored)
+    assert places.others.read_message("us-east-2", key, stored.message.id) is None
+    assert places.others.read_message("eu-central-1", key, stored.message.id) == stored
+
+
+def test_what_it_does_not_have_is_none(places: Places) -> None:
+    assert places.others.read_message("eu-central-1", new_key(), ids.mint(NOW_MS)) is None
+
+
+# --- the clients ----------------------------------------------------------------------------------------------
+
+
+def test_a_regions_client_is_made_when_it_is_first_asked_and_once(clients: dict[str, DynamoDBClient]) -> None:
+    made: list[str] = []
+
+    def client(region: str) -> DynamoDBClient:
+        made.append(region)
+        return clients[region]
+
+    others = OtherTablesDynamoDB(client, TABLE)
+    assert made == []
+    for _ in range(2):
+        others.read_message("us-east-2", new_key(), ids.mint(NOW_MS))
+    assert made == ["us-east-2"]
+
+
+def test_a_region_that_is_not_there_is_unavailable_at_the_first_attempt() -> None:
+    client = boto3.client(
+        "dynamodb",
+        region_name="us-east-2",
+        endpoint_url="http://127.0.0.1:9",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        config=aws_config.OTHER_REGION,
+    )
+    attempts: list[str] = []
+    client.meta.events.register("before-send.dynamodb.*", lambda request, **_: attempts.append(request.url))
+    with pytest.raises(WarmUnavailable):
+        OtherTablesDynamoDB(lambda _: client, TABLE).read_message("us-east-2", new_key(), ids.mint(NOW_MS))
+    assert len(attempts) == 1
