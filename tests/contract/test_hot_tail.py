@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from tests.support.conversations import awkward_object, noise, text_parts
 from tests.support.hot import COMPLETE, Lab, Talk, new_id, new_key, older_id, stored
@@ -361,3 +363,161 @@ def test_the_owner_is_no_claim(lab: Lab, talk: Talk) -> None:
     assert (talk.tail().leaf, talk.tail().owner) == (leaf, "17")
     assert talk.claim(new_id(), leaf) == Claimed()
     assert talk.tail(leaf).owner == "17"
+
+
+# --- the first message ------------------------------------------------------------------------------------------
+
+
+def first(talk: Talk, **options: Any) -> StoredMessage | UnsetType | None:
+    """As a reader is told of it that sees one message of the path."""
+    return talk.tail(limit=1, wants_first=True, **options).first
+
+
+def prompt(talk: Talk, message: str | None = None, **facts: Any) -> StoredMessage:
+    """A system message that is a root."""
+    return stored(talk.key, message or new_id(), role="system", **facts)
+
+
+def begun(talk: Talk, **facts: Any) -> StoredMessage:
+    """A conversation that begins with a system message, and goes on."""
+    talk.hot.load(talk.key, (), owner="ann", newest=None)
+    message = prompt(talk, **facts)
+    talk.hot.fill(talk.key, message)
+    talk.hot.fill(talk.key, stored(talk.key, new_id(), parent=message.message.id))
+    return message
+
+
+def test_a_system_message_that_begins_a_conversation_is_told_of_with_every_path_that_is_not_whole(talk: Talk) -> None:
+    message = begun(talk, epoch=7, parts=text_parts("Grüße"), metadata=awkward_object())
+    said = talk.said(TAIL_MESSAGES_MAX + 6, parent=talk.tail().leaf)
+    assert first(talk) == message
+    assert talk.tail(said[-1].message.id, wants_first=True).first == message
+    assert talk.tail().first is UNSET
+    assert talk.tail(limit=1_000, wants_first=True).messages == tuple(reversed(said[6:]))
+
+
+def test_a_path_that_reaches_its_root_is_told_of_no_other(talk: Talk) -> None:
+    message = begun(talk)
+    side = talk.kept()
+    for leaf in (side, message.message.id, None):
+        tail = talk.tail(leaf, wants_first=True)
+        assert (tail.following, tail.first) == (None, UNSET)
+
+
+def test_a_conversation_that_begins_otherwise_is_known_to(talk: Talk) -> None:
+    talk.said(2)
+    assert first(talk) is None
+    talk.hot.fill(talk.key, prompt(talk))  # later, so it is not the first
+    talk.said(1, parent=talk.tail().leaf)
+    assert first(talk) is None
+
+
+def test_an_answer_that_begins_a_conversation_is_its_first(talk: Talk) -> None:
+    talk.closed(b"[1]")
+    talk.settle()
+    talk.fill(new_id(), parent=talk.stream)
+    assert first(talk) is None
+
+
+def test_what_was_there_before_the_first_that_it_has_heard_of_is_not_known(lab: Lab, talk: Talk) -> None:
+    """A register that was lost, or knows of older messages, may not be told of the first one."""
+    talk.hot.load(talk.key, (), owner="ann", newest=older_id())
+    message = prompt(talk)
+    talk.hot.fill(talk.key, message)
+    talk.fill(new_id(), parent=message.message.id)
+    assert first(talk) is UNSET
+    lab.lose_register(talk)
+    talk.hot.fill(talk.key, prompt(talk))
+    assert first(talk) is UNSET
+
+
+@pytest.mark.parametrize("pending", ["claim", "stream"])
+def test_while_an_older_one_is_on_its_way_the_first_is_not_known(talk: Talk, pending: str) -> None:
+    talk.hot.load(talk.key, (), owner="ann", newest=None)
+    if pending == "claim":
+        talk.claim(new_id(), None)
+    else:
+        talk.opened()
+    message = prompt(talk)
+    talk.hot.fill(talk.key, message)
+    leaf = new_id()
+    talk.fill(leaf, parent=message.message.id)
+    assert first(talk, leaf=leaf) is UNSET
+
+
+def test_whoever_has_read_the_first_message_tells_of_it(lab: Lab, talk: Talk) -> None:
+    oldest = older_id()
+    leaf = talk.said(2, parent=older_id())[-1].message.id
+    assert first(talk) is UNSET
+    for role, told in (("system", True), ("user", False), ("system", True)):
+        message = stored(talk.key, oldest, role=role)
+        talk.hot.load(talk.key, (), owner="ann", first=message)
+        assert first(talk) == (message if told else None)
+    talk.hot.load(talk.key, (), owner="ann")
+    assert first(talk) == message
+    lab.lose_register(talk)
+    assert talk.tail(leaf, limit=1, wants_first=True).first == message
+
+
+def test_a_system_message_under_another_is_no_beginning(talk: Talk) -> None:
+    talk.said(2, parent=older_id())
+    talk.hot.load(talk.key, (), owner="ann", first=stored(talk.key, older_id(), role="system", parent=older_id()))
+    assert first(talk) is None
+
+
+@pytest.mark.parametrize("role", ["system", "user"])
+@pytest.mark.parametrize("before", ["system", "user"])
+def test_one_that_is_dated_back_takes_its_place(talk: Talk, before: str, role: str) -> None:
+    oldest = older_id()
+    talk.said(2, role=before)
+    message = stored(talk.key, oldest, role=role)
+    talk.hot.fill(talk.key, message)
+    talk.fill(new_id(), parent=talk.tail().leaf)
+    assert first(talk) == (message if role == "system" else None)
+
+
+def test_what_a_reader_has_found_is_no_news_where_an_older_one_has_come(talk: Talk) -> None:
+    """It read the table before that was put."""
+    oldest, found = sorted([older_id(), older_id()])
+    talk.said(2, parent=new_id())
+    talk.hot.fill(talk.key, stored(talk.key, oldest))
+    talk.hot.load(talk.key, (), owner="ann", first=prompt(talk, found))
+    assert first(talk) is UNSET
+    message = prompt(talk, oldest)
+    talk.hot.load(talk.key, (), owner="ann", first=message)
+    talk.hot.load(talk.key, (), owner="ann", first=stored(talk.key, found))
+    assert first(talk) == message
+
+
+def test_too_large_a_first_message_is_not_kept(talk: Talk) -> None:
+    begun(talk, parts=text_parts(noise(22_000)))
+    assert first(talk) is UNSET
+    talk.hot.load(talk.key, (), owner="ann", first=prompt(talk, older_id(), parts=text_parts(noise(22_000))))
+    assert first(talk) is UNSET
+
+
+def test_one_that_no_frame_takes_is_kept_without_its_parts(talk: Talk) -> None:
+    message = begun(talk, parts=text_parts("x" * FRAME_BYTES_MAX))
+    assert first(talk) == StoredMessage(message.message.without_parts())
+
+
+def test_the_first_message_stays_as_long_as_the_tail(lab: Lab, talk: Talk) -> None:
+    message = begun(talk)
+    lab.pass_ms(talk, TAIL_MS - 60_000)
+    leaf = talk.kept(parent=talk.tail().leaf)
+    lab.pass_ms(talk, TAIL_MS - 60_000)
+    assert talk.tail(leaf, limit=1, wants_first=True).first == message
+    talk.hot.load(talk.key, (), owner="ann", lives_ms=600_000)
+    lab.pass_ms(talk, 600_000)
+    assert not isinstance(talk.tail(new_id(), limit=1, wants_first=True).first, StoredMessage)
+    talk.hot.load(talk.key, (), owner="ann", first=message, lives_ms=0)
+    assert not isinstance(talk.tail(new_id(), limit=1, wants_first=True).first, StoredMessage)
+
+
+def test_it_is_no_claim(lab: Lab, talk: Talk) -> None:
+    leaf = talk.said(2)[-1].message.id
+    assert first(talk) is None
+    lab.pass_ms(talk, CLAIM_VOID_MS)
+    assert talk.tail().leaf == leaf
+    assert talk.claim(new_id(), leaf) == Claimed()
+    assert talk.tail(leaf, limit=1, wants_first=True).first is None

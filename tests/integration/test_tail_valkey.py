@@ -142,8 +142,13 @@ def test_a_read_calls_the_server_as_often_however_long_the_conversation_is(serve
 
 def test_every_key_goes_by_itself(server: Any, talk: Talk) -> None:
     keys = HotKeys(talk.key)
-    talk.said(1, parent=older_id())
+    [message] = talk.said(1, parent=older_id())
+    talk.hot.load(talk.key, (), owner="ann", first=stored(talk.key, older_id(), role="system"))
     talk.tail(reader="r")
+    assert TAIL_MS - SLACK_MS < server.pttl(keys.first) <= TAIL_MS
+    server.pexpire(keys.first, 1_000)
+    talk.fill(new_id(), parent=message.message.id)
+    assert TAIL_MS - SLACK_MS < server.pttl(keys.first) <= TAIL_MS
     assert TAIL_MS - SLACK_MS < server.pttl(keys.tail) <= TAIL_MS
     assert 0 < server.pttl(keys.loading) <= TAIL_LOAD_MS
     server.pexpire(keys.tail, 1_000)
@@ -153,6 +158,7 @@ def test_every_key_goes_by_itself(server: Any, talk: Talk) -> None:
     assert LEAF_MS - SLACK_MS < server.pttl(keys.register) <= LEAF_MS
     talk.hot.load(talk.key, [stored(talk.key, older_id())], owner="ann", lives_ms=60_000)
     assert 60_000 - SLACK_MS < server.pttl(keys.tail) <= 60_000
+    assert 60_000 - SLACK_MS < server.pttl(keys.first) <= 60_000
     assert 60_000 - SLACK_MS < server.pttl(keys.register) <= 60_000
     talk.hot.bury(talk.key)
     assert GRAVESTONE_MS - SLACK_MS < server.pttl(keys.gravestone) <= GRAVESTONE_MS
@@ -160,7 +166,7 @@ def test_every_key_goes_by_itself(server: Any, talk: Talk) -> None:
 
 def test_of_a_deleted_conversation_only_the_gravestone_is_left(server: Any, talk: Talk) -> None:
     live = talk.other()
-    talk.said(3)
+    talk.said(3, role="system")
     talk.closed(b"[1]", fork=True)
     talk.settle()
     live.written(b"[1]", fork=True)
@@ -174,6 +180,7 @@ def test_of_a_deleted_conversation_only_the_gravestone_is_left(server: Any, talk
         return {name.decode() for name in server.scan_iter(count=10_000) if name.decode().startswith(tag)}
 
     before = left()
+    assert HotKeys(talk.key).first in before
     count, _ = talk.hot.bury(talk.key)
     assert left() == {HotKeys(talk.key).gravestone}
     assert count == len(before)
@@ -200,3 +207,14 @@ def test_a_burial_that_broke_off_is_ended_by_the_next(
     count, _ = talk.hot.bury(talk.key)
     assert count == 5  # the register, the live streams, the tail, the state and its log
     assert not [name for name in server.scan_iter(count=10_000) if talk.stream in name.decode()]
+
+
+def test_that_a_conversation_has_no_system_message_is_known_for_a_few_bytes(server: Any, talk: Talk) -> None:
+    register = HotKeys(talk.key).register
+    talk.said(3)
+    server.hdel(register, "first")
+    before = server.memory_usage(register, samples=0)
+    talk.hot.load(talk.key, (), owner="ann", first=stored(talk.key, older_id()))
+    assert talk.tail(limit=1, wants_first=True).first is None
+    assert not server.exists(HotKeys(talk.key).first)
+    assert server.memory_usage(register, samples=0) - before <= 32

@@ -1,6 +1,7 @@
 """A conversation that goes on, branches, loses its cache and is read: by the reference and by real Valkey alike.
 
-They have to agree, and whatever they give out is true: a path of the table's, from where it begins, without a gap.
+They have to agree, and whatever they give out is true: a path of the table's, from where it begins, without a gap; and
+what the conversation begins with.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from threadkeep.domain.bounds import CLAIM_VOID_MS, TAIL_BYTES_MAX, TAIL_LOAD_MS
 from threadkeep.domain.leaf import Claimed, LeafUnknown
 from threadkeep.domain.model import StoredMessage
 from threadkeep.domain.streams import Facts, Opened
-from threadkeep.domain.tail import Erased, Tail
+from threadkeep.domain.tail import Erased, Tail, is_prompt
 from threadkeep.stores.tail_elements import to_element
+from threadkeep.stores.warm_items import in_page
 
 _LARGE: Final = 16_000
 _BEHIND: Final = st.sampled_from([0, 0, 0, 1, 3, 20])
@@ -41,6 +43,7 @@ class Conversation(RuleBasedStateMachine):
         self.talks = [Talk(lab.hot, key) for lab in labs]
         self.table: dict[str, StoredMessage] = {}
         self.live: dict[str, str | None] = {}
+        self.opened: list[str] = []
         self.sealed: set[str] = set()
         self.is_buried = False
 
@@ -95,6 +98,7 @@ class Conversation(RuleBasedStateMachine):
             return
         assert all(isinstance(verdict, Opened) for verdict in verdicts)
         self.live[stream] = parent
+        self.opened.append(stream)
 
     @precondition(lambda self: self.live)
     @rule(is_put=st.booleans())
@@ -121,7 +125,9 @@ class Conversation(RuleBasedStateMachine):
     @rule(limit=st.sampled_from([1, 5, 20, 64, 1_000]), reader=_READERS, behind=st.sampled_from([None, None, 0, 1, 7]))
     def read(self, limit: int, reader: str | None, behind: int | None) -> None:
         leaf = None if behind is None else self._settled(behind)
-        tails = [talk.hot.read_tail(talk.key, leaf=leaf, limit=limit, reader=reader) for talk in self.talks]
+        tails = [
+            talk.hot.read_tail(talk.key, leaf=leaf, limit=limit, reader=reader, wants_first=True) for talk in self.talks
+        ]
         assert tails == [tails[0]] * len(tails)
         if self.is_buried:
             assert tails[0] == Erased()
@@ -135,8 +141,9 @@ class Conversation(RuleBasedStateMachine):
         """What a reader has found; an only half loaded path too."""
         path = self._path(self._settled(behind))
         newest = max(self.table) if is_asked else UNSET
+        first = in_page(self.table[min(self.table)]) if is_asked else UNSET
         for talk in self.talks:
-            talk.hot.load(talk.key, path[::skips], owner="ann", newest=newest, reader=reader)
+            talk.hot.load(talk.key, path[::skips], owner="ann", newest=newest, first=first, reader=reader)
         if self.is_buried or skips > 1 or behind or sum(map(len, map(to_element, path))) > TAIL_BYTES_MAX:
             return
         tail = self.talks[0].tail(path[0].message.id, limit=TAIL_MESSAGES_MAX)
@@ -153,7 +160,7 @@ class Conversation(RuleBasedStateMachine):
             if what == "the register":
                 lab.lose_register(talk)
             elif what == "everything" and not self.is_buried:
-                for stream in self.live:
+                for stream in self.opened:  # what has settled leaves its state for a while
                     lab.lose(Talk(talk.hot, talk.key, stream))
                 lab.lose(talk)
             elif what == "a loader's time":
@@ -209,7 +216,8 @@ class Conversation(RuleBasedStateMachine):
 
     def _put(self, message: str, parent: str | None, characters: int) -> None:
         parts = text_parts(noise(characters, len(self.table)))
-        kept = stored(self.talks[0].key, message, parent=parent, parts=parts, epoch=len(self.table))
+        role = "system" if len(self.table) % 3 else "user"
+        kept = stored(self.talks[0].key, message, parent=parent, parts=parts, role=role, epoch=len(self.table))
         self.table.setdefault(message, kept)
 
     def _fill(self, message: str) -> None:
@@ -217,7 +225,10 @@ class Conversation(RuleBasedStateMachine):
             talk.hot.fill(talk.key, self.table[message])
 
     def _check(self, tail: Tail, leaf: str | None, limit: int) -> None:
-        """It says what the table holds, from the very end on."""
+        """It says what the table holds, from the very end on, and how it begins where it says so."""
+        if tail.first is not UNSET:
+            oldest = self.table[min(self.table)]
+            assert tail.first == (in_page(oldest) if is_prompt(oldest.message) else None)
         if not tail.is_known:
             assert leaf is None or leaf in self.live
             assert tail.messages == ()

@@ -33,6 +33,7 @@ class World:
 
     Attributes:
         parents: of every message that was ever put.
+        roles: of each.
     """
 
     def __init__(self) -> None:
@@ -42,6 +43,7 @@ class World:
         head = Conversation(id=self.key.conversation, owner="ann", metadata={}, created_at=at, active_at=at)
         self.house.warm.create_conversation("acme", head)
         self.parents: dict[str, str | None] = {}
+        self.roles: dict[str, str] = {}
 
     @property
     def warm(self) -> list[str]:
@@ -53,14 +55,15 @@ class World:
         read = (self.house.cold.read(self.key, manifest, manifest.members) for manifest in manifests)
         return {stored.message.id for found in read for stored in found}
 
-    def put(self, parent: str | None, ms: int) -> str:
+    def put(self, parent: str | None, ms: int, role: str = "user") -> str:
         """A message of that time, or of the first after its parent."""
         time_ms = ms if parent is None else max(ms, ids.time_ms(parent) + 1)
         # Not `ids.mint`: what hypothesis draws must not hang on chance.
         identifier = str(UUID(int=time_ms << 80 | 0x7 << 76 | 0x2 << 62 | len(self.parents)))
-        new = message(self.key, text_parts("x" * (ms % 7)), id=identifier, parent=parent)
+        new = message(self.key, text_parts("x" * (ms % 7)), id=identifier, parent=parent, role=role)
         assert self.house.warm.put_message("acme", StoredMessage(new)) is None
         self.parents[identifier] = parent
+        self.roles[identifier] = role
         return identifier
 
     def archive(self, chosen: list[str]) -> None:
@@ -93,6 +96,14 @@ class World:
             found.append(leaf)
             leaf = self.parents[leaf]
         return found
+
+    def begins(self, path: list[str], limit: int) -> tuple[list[str], str | None]:
+        """What a context of so many messages of a path holds, oldest first, and where it goes on."""
+        first = min(self.parents, default="")
+        is_ahead = len(path) > limit and self.parents[first] is None and self.roles[first] == "system"
+        count = max(1, limit - is_ahead)
+        following = path[count] if count < len(path) else None
+        return [*([first] if is_ahead else []), *path[:count][::-1]], following
 
     # --- reading ----------------------------------------------------------------------------------------------
 
@@ -127,7 +138,8 @@ def worlds(draw: st.DrawFn) -> World:
         is_next = draw(st.integers(0, 3)) > 0
         parent = names[-1] if is_next and names else draw(st.sampled_from([None, *names]))
         late = draw(st.booleans()) and not is_next
-        world.put(parent, CREATED_MS + STEP_MS * (draw(st.integers(0, number)) if late else number + 1))
+        role = draw(st.sampled_from(["user", "system"]))
+        world.put(parent, CREATED_MS + STEP_MS * (draw(st.integers(0, number)) if late else number + 1), role)
     for _ in range(draw(st.integers(0, 4))):
         world.archive([one for one in world.warm if draw(st.integers(0, 2))])
         world.sweep([one for one in world.warm if draw(st.booleans())])
@@ -144,7 +156,7 @@ def happen(draw: Callable[[st.SearchStrategy[Any]], Any], world: World) -> None:
     match draw(st.sampled_from(["nothing", "insert", "insert", "archive", "sweep", "lose", "away"])):
         case "insert":
             ms = CREATED_MS + STEP_MS * draw(st.integers(0, 20))
-            made = world.put(draw(st.sampled_from([None, *names])), ms)
+            made = world.put(draw(st.sampled_from([None, *names])), ms, draw(st.sampled_from(["user", "system"])))
             if not world.house.hot.unavailable:
                 world.house.hot.fill(world.key, world.stored(made))
         case "archive":
@@ -178,8 +190,12 @@ def test_any_split_gives_the_pages_of_the_plain_list(world: World, limit: int, d
             assert world.page(leaf=leaf, before=path[at], limit=limit)[0] == path[at + 1 : at + 1 + limit]
             after = world.page(leaf=leaf, after=path[at], limit=100)[0]
             assert after == path[:at]
-        found, cursor = world.context(leaf=leaf, max_messages=limit)
-        assert (found[::-1], cursor) == (path[:limit], path[limit] if limit < len(path) else None)
+        for _ in range(2):  # the second as the first has left the hot tier
+            assert world.context(leaf=leaf, max_messages=limit) == world.begins(path, limit)
+        for _ in range(data.draw(st.integers(0, 2))):
+            happen(data.draw, world)
+        if path:
+            assert world.context(leaf=path[0], max_messages=limit) == world.begins(path, limit)
 
 
 @settings(deadline=None, max_examples=300)

@@ -76,17 +76,19 @@ def new_key() -> ConversationKey:
 
 
 class _Ids:
-    """Ids of now, each newer than all before: where many are minted in a millisecond, some ahead of the clock."""
+    """Ids of some time ago, each newer than all before: of many in a millisecond, some ahead of the clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, ago_ms: int = 0) -> None:
+        self._ago_ms = ago_ms
         self._last_ms = 0
 
     def mint(self) -> str:
-        self._last_ms = max(SystemClock().now_ms(), self._last_ms + 1)
+        self._last_ms = max(SystemClock().now_ms() - self._ago_ms, self._last_ms + 1)
         return ids.mint(self._last_ms)
 
 
 _IDS = _Ids()
+_OLDER_IDS = _Ids(60_000)
 
 
 def new_id() -> str:
@@ -95,8 +97,8 @@ def new_id() -> str:
 
 
 def older_id() -> str:
-    """An id older than any of `new_id`."""
-    return ids.mint(time.time_ns() // 1_000_000 - 60_000)
+    """An id older than any of `new_id`, newer than all of its own before."""
+    return _OLDER_IDS.mint()
 
 
 class ShiftedClock:
@@ -202,9 +204,9 @@ class Talk:
             self.hot.fill(self.key, path[-1])
         return path
 
-    def tail(self, leaf: str | None = None, *, limit: int = 20, reader: str | None = None) -> Tail:
+    def tail(self, leaf: str | None = None, *, limit: int = 20, reader: str | None = None, **options: bool) -> Tail:
         """The newest of the path, where nobody has deleted the conversation."""
-        tail = self.hot.read_tail(self.key, leaf=leaf, limit=limit, reader=reader)
+        tail = self.hot.read_tail(self.key, leaf=leaf, limit=limit, reader=reader, **options)
         assert isinstance(tail, Tail), tail
         return tail
 
@@ -236,6 +238,7 @@ class Lab:
         """Forget a conversation's leaf, as an eviction does."""
         conversation = self._memory._conversation(talk.key)
         conversation.register, conversation.owner, conversation.register_ends_ms = Register(), None, 0
+        conversation.first_id = None
 
     def lose(self, talk: Talk) -> None:
         """Forget a conversation, as a cache that was lost."""
@@ -265,11 +268,11 @@ class ValkeyLab(Lab):
         state = keys.state(talk.stream)
         for field in ("lease", "silent", "long", "old"):
             self._move_back(state, field, ms)
-        for name in (keys.tail, keys.loading, keys.gravestone):
+        for name in (keys.tail, keys.first, keys.loading, keys.gravestone):
             if (ends_in_ms := self._server.pttl(name)) > 0:
                 self._server.pexpire(name, ends_in_ms - ms)
         for field in self._server.hkeys(keys.register):
-            if field not in {b"leaf", b"owner"}:
+            if field not in {b"leaf", b"owner", b"first"}:
                 self._move_back(keys.register, field, ms)
         shard, entry = deadlines_of(talk.key), deadline_entry(talk.key, talk.stream)
         if self._server.zscore(shard, entry) is not None:
@@ -283,7 +286,15 @@ class ValkeyLab(Lab):
         streams = [stream.decode() for stream in self._server.hkeys(keys.live)]
         names = [name for stream in (*streams, talk.stream) for name in (keys.state(stream), keys.log(stream))]
         self._server.delete(
-            keys.register, keys.live, keys.viewers, keys.lagging, keys.tail, keys.loading, keys.gravestone, *names
+            keys.register,
+            keys.live,
+            keys.viewers,
+            keys.lagging,
+            keys.tail,
+            keys.first,
+            keys.loading,
+            keys.gravestone,
+            *names,
         )
 
     def lose_entry(self, talk: Talk) -> None:

@@ -85,6 +85,8 @@ TAIL_MESSAGES_MAX: Final = 64
 """Messages of a conversation that the hot tier keeps."""
 TAIL_BYTES_MAX: Final = 256 * 1024
 """What they take there, packed."""
+TAIL_FIRST_BYTES_MAX: Final = 16 * 1024
+"""What the first message of a conversation, if it is a system message, may take beside them, packed."""
 TAIL_MS: Final = 23 * 60 * 60_000
 """How long they stay after the last message. Less than the shortest retention (a day), by more than the pulse, from
 which that is counted, may lag behind."""

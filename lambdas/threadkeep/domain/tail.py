@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from threadkeep.domain.model import StoredMessage
+from threadkeep.domain.model import Message, StoredMessage
 
 
 class Erased(msgspec.Struct, frozen=True):
@@ -20,6 +21,8 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True):
         messages: the path from there, newest first, as far as the tier holds it (page form, as
             `WarmStore.read_messages` gives them) and as was asked for.
         following: the message that comes next on the path; None where the root has been reached.
+        first: the conversation's first message (page form), if it `is_prompt`; None: it is none. UNSET
+            where the tier does not know, or it was not asked for: where the path reaches its root it never is.
         is_known: False where the tier cannot say where the path begins: the register was lost, or is not sure.
         is_loading: somebody else is filling the tail just now; wait a little and ask again.
     """
@@ -28,5 +31,11 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True):
     leaf: str | None = None
     messages: tuple[StoredMessage, ...] = ()
     following: str | None = None
+    first: StoredMessage | UnsetType | None = UNSET
     is_known: bool = True
     is_loading: bool = False
+
+
+def is_prompt(message: Message) -> bool:
+    """Whether a conversation whose first message it is begins with what its models are told: a system message."""
+    return message.role == "system" and message.parent is None

@@ -113,12 +113,21 @@ class HotStore(Protocol):
     def fill(self, key: ConversationKey, stored: StoredMessage) -> tuple[str, ...]:
         """The message is in the table: its claim is filled, and the leaf advances to it if that was lost in between.
 
-        It is kept in the tail too, in page form. Beside a gravestone nothing is kept. Returns the viewers.
+        It is kept in the tail too, in page form. Where the register knows that there was none before, or the message is
+        older than the conversation's first as known here, it is the first one from now on: if it `is_prompt` and takes
+        no more than `TAIL_FIRST_BYTES_MAX` it is kept, as long as the tail. Beside a gravestone nothing is kept.
+        Returns the viewers.
         """
         ...
 
     def read_tail(
-        self, key: ConversationKey, *, leaf: str | None = None, limit: int, reader: str | None = None
+        self,
+        key: ConversationKey,
+        *,
+        leaf: str | None = None,
+        limit: int,
+        reader: str | None = None,
+        wants_first: bool = False,
     ) -> Tail | Erased:
         """The newest messages of the path to a leaf (None: to the present one), at most ``limit`` of them: one command.
 
@@ -126,6 +135,8 @@ class HotStore(Protocol):
         call's own) that finds nobody loading takes the lease on loading for `TAIL_LOAD_MS` (``is_loading`` False: go
         and `load`), and finds ``is_loading`` True where somebody else has it. So too where the beginning is not known.
         Where the tail is full nobody loads: what they found would have no room.
+
+        ``wants_first``: with the conversation's first message, see `Tail`, where the path does not reach its root.
 
         The beginning is not known where a newer message may be in the table without the tier's having heard of it: one
         that is claimed, a stream that is sealed.
@@ -139,15 +150,17 @@ class HotStore(Protocol):
         *,
         owner: str,
         newest: str | UnsetType | None = UNSET,
+        first: StoredMessage | UnsetType = UNSET,
         reader: str | None = None,
         lives_ms: int | None = None,
     ) -> None:
         """Keep messages of a path (page form) in the tail, and give the reader's lease back.
 
         ``newest`` is the newest message that a strongly consistent read has just found in the table, of which the
-        register is told as `claim`'s ``confirmed`` tells it. ``lives_ms``: nothing of this is kept longer (retention).
-        Of the tail's messages the newest stay, at most `TAIL_MESSAGES_MAX` and `TAIL_BYTES_MAX`. Beside a gravestone
-        nothing is kept.
+        register is told as `claim`'s ``confirmed`` tells it. ``first`` is the conversation's first message, of whatever
+        role, as some read has found it; where an older one is here, that stands. ``lives_ms``: nothing of this is
+        kept longer (retention). Of the tail's messages the newest stay, at most `TAIL_MESSAGES_MAX` and
+        `TAIL_BYTES_MAX`. Beside a gravestone nothing is kept.
         """
         ...
 

@@ -34,6 +34,11 @@ class HotKeys:
         return f"{self._tag}:t"
 
     @property
+    def first(self) -> str:
+        """String: the conversation's first message, packed, where it is a system message and a root."""
+        return f"{self._tag}:first"
+
+    @property
     def loading(self) -> str:
         """String: who is filling the tail from the table."""
         return f"{self._tag}:load"

@@ -197,6 +197,7 @@ class HotMemory(ViewersInMemory, DeadlinesInMemory, TailInMemory):
         """See `HotStore.fill`."""
         now_ms, conversation = self._clock.now_ms(), self._conversation(key)
         if not conversation.is_buried:
+            self._note_first(conversation, stored)
             conversation.keep_register(now_ms).fill(stored.message.id, now_ms=now_ms)
             self._keep(conversation, [stored], TAIL_MS)
         return self.viewers(key)

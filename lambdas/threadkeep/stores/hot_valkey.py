@@ -32,7 +32,7 @@ from threadkeep.domain.streams import (
 from threadkeep.domain.tail import Erased
 from threadkeep.stores.hot_keys import HotKeys
 from threadkeep.stores.lua import script
-from threadkeep.stores.tail_elements import to_element
+from threadkeep.stores.tail_elements import first_kind, to_element
 from threadkeep.stores.valkey_client import MemoryFull
 from threadkeep.stores.valkey_deadlines import DeadlinesInValkey
 from threadkeep.stores.valkey_replies import read_names, read_verdict
@@ -166,7 +166,7 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
 
     def settle(self, key: ConversationKey, stored: StoredMessage) -> tuple[str, ...]:
         """See `HotStore.settle`. A stream without a seal is forgotten as a whole."""
-        keys, stream = HotKeys(key), stored.message.id
+        keys, stream, element = HotKeys(key), stored.message.id, to_element(stored)
         return read_names(
             self._client.run(
                 script("settle"),
@@ -178,8 +178,9 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
                     keys.register,
                     keys.gravestone,
                     keys.tail,
+                    keys.first,
                 ],
-                [stream, SETTLED_STATE_MS, LEAF_MS, to_element(stored), *TAIL_BOUNDS, TAIL_MS],
+                [stream, SETTLED_STATE_MS, LEAF_MS, element, *TAIL_BOUNDS, TAIL_MS, _first_kind(stored, element)],
             )
         )
 
@@ -213,16 +214,16 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
 
     def fill(self, key: ConversationKey, stored: StoredMessage) -> tuple[str, ...]:
         """See `HotStore.fill`. A second command where memory is full: what frees it must not be refused."""
-        keys, message = HotKeys(key), stored.message.id
+        keys, message, element = HotKeys(key), stored.message.id, to_element(stored)
         try:
             reply = self._client.run(
                 script("fill"),
-                [keys.register, keys.viewers, keys.gravestone, keys.tail],
-                [message, LEAF_MS, to_element(stored), *TAIL_BOUNDS, TAIL_MS],
+                [keys.register, keys.viewers, keys.gravestone, keys.tail, keys.first, keys.live],
+                [message, LEAF_MS, element, *TAIL_BOUNDS, TAIL_MS, _first_kind(stored, element)],
             )
         except MemoryFull:
             reply = self._client.run(
-                script("fill_bare"), [keys.register, keys.viewers, keys.gravestone], [message, LEAF_MS]
+                script("fill_bare"), [keys.register, keys.viewers, keys.gravestone, keys.first], [message, LEAF_MS]
             )
         return read_names(reply)
 
@@ -278,3 +279,8 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
             region=self._region,
             is_due=bool(is_due),
         )
+
+
+def _first_kind(stored: StoredMessage, element: bytes) -> str:
+    """Of one that was just stored: what has a parent is not the first, even where nothing older is known here."""
+    return "none" if stored.message.parent else first_kind(stored, element)

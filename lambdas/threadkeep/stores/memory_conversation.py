@@ -22,6 +22,8 @@ class Conversation(msgspec.Struct):
         register: the leaf, and when it is forgotten (ms).
         owner: whose it is, forgotten with the register.
         tail: the newest settled messages, packed (`threadkeep.stores.tail_elements`), and when they go (ms).
+        first: the conversation's first message, packed, where it is a prompt; and when it goes (ms).
+        first_id: of it where it is none, forgotten with the register.
         loading: who is filling the tail, and until when (ms).
         gravestone_ends_ms: it was deleted, and until then that is remembered.
         leases: each viewer's connection, and when its lease ends (ms).
@@ -36,6 +38,9 @@ class Conversation(msgspec.Struct):
     owner: str | None = None
     tail: dict[str, bytes] = {}
     tail_ends_ms: int = 0
+    first: bytes | None = None
+    first_ends_ms: int = 0
+    first_id: str | None = None
     loading: tuple[str, int] | None = None
     gravestone_ends_ms: int = 0
     leases: dict[str, int] = {}
@@ -61,9 +66,11 @@ class Conversation(msgspec.Struct):
         for stream in [name for name, (_, end_ms) in self.stopped.items() if end_ms <= now_ms]:
             del self.stopped[stream]
         if self.register_ends_ms <= now_ms:
-            self.register, self.owner = Register(), None
+            self.register, self.owner, self.first_id = Register(), None, None
         if self.tail_ends_ms <= now_ms:
             self.tail.clear()
+        if self.first_ends_ms <= now_ms:
+            self.first = None
         if self.loading is not None and self.loading[1] <= now_ms:
             self.loading = None
         if self.gravestone_ends_ms <= now_ms:

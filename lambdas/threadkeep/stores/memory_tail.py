@@ -10,7 +10,7 @@ from threadkeep.domain.bounds import GRAVESTONE_MS, LEAF_MS, TAIL_BYTES_MAX, TAI
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.domain.tail import Erased, Tail
 from threadkeep.stores.memory_conversation import Conversation, MemoryTier
-from threadkeep.stores.tail_elements import parent_of, to_element
+from threadkeep.stores.tail_elements import first_kind, id_of, parent_of, to_binary, to_element
 from threadkeep.stores.tail_path import ROOM_BYTES, tail_of
 
 
@@ -18,7 +18,13 @@ class TailInMemory(MemoryTier):
     """The tail of `HotStore`."""
 
     def read_tail(
-        self, key: ConversationKey, *, leaf: str | None = None, limit: int, reader: str | None = None
+        self,
+        key: ConversationKey,
+        *,
+        leaf: str | None = None,
+        limit: int,
+        reader: str | None = None,
+        wants_first: bool = False,
     ) -> Tail | Erased:
         """See `HotStore.read_tail`."""
         conversation = self._conversation(key)
@@ -26,13 +32,13 @@ class TailInMemory(MemoryTier):
             return Erased()
         end = _path_end(conversation, leaf)
         path = [] if end is UNSET else _walk(conversation, end, limit)
+        is_whole = end is not UNSET and (parent_of(path[-1]) if path else end) is None
         is_enough = end is not UNSET and (
-            (parent_of(path[-1]) if path else end) is None
-            or len(path) >= min(limit, TAIL_MESSAGES_MAX)
-            or not _has_room(conversation)
+            is_whole or len(path) >= min(limit, TAIL_MESSAGES_MAX) or not _has_room(conversation)
         )
         is_loading = not is_enough and self._is_loading(conversation, reader)
-        return tail_of(key, owner=conversation.owner, leaf=end, path=path, is_loading=is_loading)
+        first = _first_known(conversation) if wants_first and not is_whole else b""
+        return tail_of(key, owner=conversation.owner, leaf=end, path=path, first=first, is_loading=is_loading)
 
     def load(
         self,
@@ -41,6 +47,7 @@ class TailInMemory(MemoryTier):
         *,
         owner: str,
         newest: str | UnsetType | None = UNSET,
+        first: StoredMessage | UnsetType = UNSET,
         reader: str | None = None,
         lives_ms: int | None = None,
     ) -> None:
@@ -54,7 +61,15 @@ class TailInMemory(MemoryTier):
             conversation.register.confirm(newest, now_ms=now_ms, void_ms=self._limits.claim_void_ms)
         conversation.owner = owner
         conversation.register_ends_ms = now_ms + (LEAF_MS if lives_ms is None else min(LEAF_MS, lives_ms))
-        self._keep(conversation, stored, TAIL_MS if lives_ms is None else min(TAIL_MS, lives_ms))
+        tail_ms = TAIL_MS if lives_ms is None else min(TAIL_MS, lives_ms)
+        if first is not UNSET:
+            known = _first_known(conversation)
+            older = [id_of(known)] if known else []
+            if first.message.id <= min([*older, *conversation.tail], default=first.message.id):
+                element = to_element(first)
+                _set_first(conversation, first_kind(first, element), element)
+        conversation.first_ends_ms = now_ms + tail_ms
+        self._keep(conversation, stored, tail_ms)
 
     def bury(self, key: ConversationKey) -> tuple[int, tuple[str, ...]]:
         """See `HotStore.bury`."""
@@ -66,11 +81,20 @@ class TailInMemory(MemoryTier):
             buried.leases,
             buried.lagging,
             buried.tail,
+            buried.first,
             buried.loading,
             *buried.streams,
             *(stream for stream, record in buried.streams.items() if record.log),
         )
         return sum(map(bool, there)), (*buried.leases, *buried.lagging)
+
+    def _note_first(self, conversation: Conversation, stored: StoredMessage) -> None:
+        """The message is in the table; before the register is told. One dated back takes the place of the first."""
+        message, known = stored.message.id, _first_known(conversation)
+        if message < id_of(known) if known else _is_certainly_first(conversation, message):
+            element = to_element(stored)
+            _set_first(conversation, "none" if stored.message.parent else first_kind(stored, element), element)
+        conversation.first_ends_ms = self._clock.now_ms() + TAIL_MS
 
     def _is_loading(self, conversation: Conversation, reader: str | None) -> bool:
         """Whether somebody else is; where nobody is, the reader is from now on."""
@@ -116,6 +140,24 @@ def _walk(conversation: Conversation, end: str | None, limit: int) -> list[bytes
         path.append(conversation.tail[end])
         end = parent_of(path[-1])
     return path
+
+
+def _first_known(conversation: Conversation) -> bytes:
+    """The first message's element where it is a prompt, its id where it is none; empty where it is not known."""
+    if conversation.first is not None:
+        return conversation.first
+    return b"" if conversation.first_id is None else to_binary(conversation.first_id)
+
+
+def _set_first(conversation: Conversation, kind: str, element: bytes) -> None:
+    conversation.first = element if kind == "whole" else None
+    conversation.first_id = id_of(element) if kind == "id" else None
+
+
+def _is_certainly_first(conversation: Conversation, message: str) -> bool:
+    """Whether nothing older can be in the table: the register knows it to be empty, nothing older is on its way."""
+    on_its_way = (*conversation.register.claims, *conversation.live)
+    return conversation.register.settled is None and message <= min(on_its_way, default=message)
 
 
 def _taken_bytes(conversation: Conversation) -> int:

@@ -16,16 +16,18 @@ bytes is the table.
 from __future__ import annotations
 
 import zlib
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain import ids, times
+from threadkeep.domain.bounds import TAIL_FIRST_BYTES_MAX
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Message, Role, Status, StoredMessage, Tokens
 from threadkeep.domain.ops import Parts
+from threadkeep.domain.tail import is_prompt
 from threadkeep.stores.packing_dictionary import DICTIONARY
 from threadkeep.stores.warm_items import in_page
 
@@ -113,6 +115,21 @@ def from_element(conversation: str, element: bytes) -> StoredMessage | None:
         reply=rest.reply,
     )
     return StoredMessage(message, rest.epoch)
+
+
+def first_kind(stored: StoredMessage, element: bytes) -> Literal["whole", "id", "none"]:
+    """What is kept of a conversation's first message: itself, or that it is no prompt; of too large a one nothing."""
+    if not is_prompt(stored.message):
+        return "id"
+    return "whole" if len(element) <= TAIL_FIRST_BYTES_MAX else "none"
+
+
+def first_from(conversation: str, element: bytes) -> StoredMessage | UnsetType | None:
+    """The first message again; None where the id alone says that it is no prompt, UNSET where nothing is known."""
+    if len(element) == _ID_BYTES:
+        return None
+    stored = from_element(conversation, element)
+    return UNSET if stored is None else stored
 
 
 def id_of(element: bytes) -> str:

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from threadkeep.domain.bounds import TAIL_BYTES_MAX
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.tail import Tail
-from threadkeep.stores.tail_elements import from_element, parent_of
+from threadkeep.stores.tail_elements import first_from, from_element, parent_of
 
 ROOM_BYTES: Final = TAIL_BYTES_MAX * 3 // 4
 """A tail that takes more is full: of messages that fit a page, hardly one more would fit."""
@@ -22,15 +22,19 @@ def tail_of(
     owner: str | None,
     leaf: str | UnsetType | None,
     path: Sequence[bytes],
+    first: bytes = b"",
     is_loading: bool = False,
 ) -> Tail:
     """The tail from the elements of a path, newest first; ``leaf`` is UNSET where the tier is not sure of it.
 
+    ``first`` is the element of the conversation's first message, or its id alone (16 bytes); empty: not known.
+
     The path ends before an element that this version cannot read: another version has written it, and it is as good
     as missing.
     """
+    found = first_from(key.conversation, first)
     if leaf is UNSET:
-        return Tail(owner=owner, is_known=False, is_loading=is_loading)
+        return Tail(owner=owner, first=found, is_known=False, is_loading=is_loading)
     messages = []
     following = leaf
     for element in path:
@@ -39,4 +43,6 @@ def tail_of(
             break
         messages.append(stored)
         following = parent_of(element)
-    return Tail(owner=owner, leaf=leaf, messages=tuple(messages), following=following, is_loading=is_loading)
+    return Tail(
+        owner=owner, leaf=leaf, messages=tuple(messages), following=following, first=found, is_loading=is_loading
+    )

@@ -12,7 +12,7 @@ from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.domain.tail import Erased, Tail
 from threadkeep.stores.hot_keys import HotKeys
 from threadkeep.stores.lua import script
-from threadkeep.stores.tail_elements import from_binary, to_element
+from threadkeep.stores.tail_elements import first_kind, from_binary, to_element
 from threadkeep.stores.tail_path import ROOM_BYTES, tail_of
 from threadkeep.stores.valkey_replies import read_names
 from threadkeep.stores.valkey_tier import ValkeyTier
@@ -26,22 +26,29 @@ class TailInValkey(ValkeyTier):
     """The tail of `HotStore`: one list a conversation, read and pushed to by scripts."""
 
     def read_tail(
-        self, key: ConversationKey, *, leaf: str | None = None, limit: int, reader: str | None = None
+        self,
+        key: ConversationKey,
+        *,
+        leaf: str | None = None,
+        limit: int,
+        reader: str | None = None,
+        wants_first: bool = False,
     ) -> Tail | Erased:
         """See `HotStore.read_tail`."""
         keys = HotKeys(key)
         reply = self._client.run(
             script("read_tail"),
-            [keys.gravestone, keys.register, keys.live, keys.tail, keys.loading],
-            [leaf or "", limit, reader or "", TAIL_LOAD_MS, TAIL_MESSAGES_MAX, ROOM_BYTES],
+            [keys.gravestone, keys.register, keys.live, keys.tail, keys.loading, keys.first],
+            [leaf or "", limit, reader or "", TAIL_LOAD_MS, TAIL_MESSAGES_MAX, ROOM_BYTES, int(wants_first)],
         )
         match reply:
-            case [b"tail", is_known, is_loading, owner, end, path]:
+            case [b"tail", is_known, is_loading, owner, end, path, first]:
                 return tail_of(
                     key,
                     owner=owner.decode() or None,
                     leaf=(end.decode() or None) if is_known else UNSET,
                     path=path,
+                    first=first,
                     is_loading=bool(is_loading),
                 )
         return Erased()
@@ -53,15 +60,17 @@ class TailInValkey(ValkeyTier):
         *,
         owner: str,
         newest: str | UnsetType | None = UNSET,
+        first: StoredMessage | UnsetType = UNSET,
         reader: str | None = None,
         lives_ms: int | None = None,
     ) -> None:
         """See `HotStore.load`."""
         keys = HotKeys(key)
+        first_element = b"" if first is UNSET else to_element(first)
         newest_first = sorted(stored, key=lambda each: each.message.id, reverse=True)
         self._client.run(
             script("load"),
-            [keys.gravestone, keys.register, keys.tail, keys.loading],
+            [keys.gravestone, keys.register, keys.tail, keys.loading, keys.first],
             [
                 reader or "",
                 owner,
@@ -71,6 +80,8 @@ class TailInValkey(ValkeyTier):
                 LEAF_MS if lives_ms is None else min(LEAF_MS, lives_ms),
                 *TAIL_BOUNDS,
                 TAIL_MS if lives_ms is None else min(TAIL_MS, lives_ms),
+                "" if first is UNSET else first_kind(first, first_element),
+                first_element,
                 *(to_element(each) for each in reversed(newest_first[:TAIL_MESSAGES_MAX])),
             ],
         )
@@ -94,6 +105,7 @@ class TailInValkey(ValkeyTier):
                 keys.register,
                 keys.live,
                 keys.tail,
+                keys.first,
                 keys.loading,
                 *(name for stream in sorted(streams) for name in (keys.state(stream), keys.log(stream))),
             ],

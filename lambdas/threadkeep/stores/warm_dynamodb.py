@@ -210,6 +210,14 @@ class WarmDynamoDB:
         return table_keys.message_of(newest[0][SORT_KEY]["S"]) if newest else None
 
     @warm_unavailable()
+    def read_first(self, key: ConversationKey, *, consistent: bool = True) -> StoredMessage | None:
+        """See `WarmStore`."""
+        items, _ = self._query_messages(
+            key, SORT_MESSAGE, _BEHIND_MESSAGES, 1, _PAGE_ATTRIBUTES, consistent=consistent, newest_first=False
+        )
+        return warm_items.stored_from(key, items[0], items[0][warm_items.BODY]["B"]) if items else None
+
+    @warm_unavailable()
     def read_messages(
         self,
         key: ConversationKey,
@@ -241,10 +249,11 @@ class WarmDynamoDB:
         attributes: tuple[str, ...],
         *,
         consistent: bool = True,
+        newest_first: bool = True,
     ) -> tuple[list[Item], bool]:
         """The newest of the items between both bounds (taken in), over as many pages of 1 MB as they take.
 
-        And whether there may be older ones: it may say so at the very end.
+        Or the oldest, if told. And whether there may be more: it may say so at the very end.
         """
         found: list[Item] = []
         start: dict[str, Any] = {}
@@ -252,7 +261,7 @@ class WarmDynamoDB:
             answer = self._client.query(
                 TableName=self._table,
                 ConsistentRead=consistent,
-                ScanIndexForward=False,
+                ScanIndexForward=not newest_first,
                 Limit=limit - len(found),
                 KeyConditionExpression="#pk = :pk AND #sk BETWEEN :low AND :high",
                 ProjectionExpression=", ".join(f"#{name}" for name in attributes),

@@ -140,6 +140,13 @@ class WarmMemory:
         self.check_available()
         return max(self.messages.get(key, {}), default=None)
 
+    def read_first(self, key: ConversationKey, *, consistent: bool = True) -> StoredMessage | None:
+        """See `WarmStore`."""
+        self.check_available()
+        messages = self.messages.get(key, {})
+        first = min((each for each in messages if consistent or each not in self.lagging), default=None)
+        return None if first is None else in_page(messages[first])
+
     def read_messages(
         self,
         key: ConversationKey,

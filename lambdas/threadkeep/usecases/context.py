@@ -11,7 +11,8 @@ from threadkeep.domain.bounds import PAGE_ITEMS_MAX
 from threadkeep.domain.commands import ReadContext
 from threadkeep.domain.errors import Refused
 from threadkeep.domain.frames import MESSAGE_BYTES_MAX
-from threadkeep.domain.model import Caller, ConversationKey, Message
+from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
+from threadkeep.domain.tail import is_prompt
 from threadkeep.usecases.listing import check_cursor, fill_a_frame, page_reply
 from threadkeep.usecases.newest import Opened, Wanted, open_newest
 from threadkeep.usecases.selecting import Bounds, select
@@ -29,14 +30,19 @@ def read(services: Services, caller: Caller, command: ReadContext) -> Reply:
     bounds = Bounds(
         messages_max=command.max_messages, tokens_max=command.max_tokens, size_max=MESSAGE_BYTES_MAX, size=_size
     )
-    selection = select((stored.message for stored in opened.messages), bounds)
-    fitted = _fit(selection.newest_first)
+    path = (stored.message for stored in opened.messages)
+    selection = select(path, bounds, lambda: _prompt(opened.first()))
+    ahead = [] if selection.ahead is None else [selection.ahead]
+    must, older = [*selection.newest_first[:1], *ahead], selection.newest_first[1:]
+    fitted = _fit([*must, *older])
     is_truncated, following = selection.is_truncated, selection.following
-    if len(fitted) < len(selection.newest_first):
-        is_truncated, following = True, selection.newest_first[len(fitted)].id
+    fitting_older = fitted[len(must) :]
+    if len(fitting_older) < len(older):
+        is_truncated, following = True, older[len(fitting_older)].id
+    fitted = [*fitted[1 : len(must)], *reversed(fitting_older), *fitted[:1]]
     history = opened.history
     damaged = [stretch for stretch in history.damaged if following is None or stretch.first > following]
-    reply = page_reply(fitted[::-1], cursor=following, tier=history.tier, damaged=damaged, missing=history.missing)
+    reply = page_reply(fitted, cursor=following, tier=history.tier, damaged=damaged, missing=history.missing)
     return reply | {"truncated": is_truncated or bool(damaged) or "incomplete" in reply}
 
 
@@ -52,19 +58,25 @@ def read_whole(
     """
     history = History(tiers, key, batch=min(messages_max, PAGE_ITEMS_MAX))
     path = (stored.message for stored in history.path(leaf))
-    selection = select(path, Bounds(messages_max=messages_max, tokens_max=tokens_max))
-    return tuple(_whole(tiers, key, message) for message in reversed(selection.newest_first))
+    bounds = Bounds(messages_max=messages_max, tokens_max=tokens_max)
+    selection = select(path, bounds, lambda: _prompt(history.first()))
+    ahead = () if selection.ahead is None else (selection.ahead,)
+    return tuple(_whole(tiers, key, message) for message in (*ahead, *reversed(selection.newest_first)))
 
 
 def _open(services: Services, caller: Caller, command: ReadContext) -> Opened:
     if command.cursor is None:
         # With a bound on tokens all of the newest messages are looked through for system ones.
         is_enough = fill_a_frame if command.max_tokens is None else _never
-        wanted = Wanted(leaf=command.leaf, limit=command.max_messages, is_enough=is_enough)
+        wanted = Wanted(leaf=command.leaf, limit=command.max_messages, is_enough=is_enough, first=True)
         return open_newest(services, caller, command.conversation, wanted)
     key = authorize(services, caller, command.conversation, fresh=True)
     history = History(Tiers.of(services), key, batch=min(command.max_messages, PAGE_ITEMS_MAX))
     return Opened(history.path(command.cursor), history)
+
+
+def _prompt(first: StoredMessage | None) -> Message | None:
+    return first.message if first is not None and is_prompt(first.message) else None
 
 
 def _fit(newest_first: Sequence[Message]) -> list[Raw]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -26,10 +27,15 @@ _LOOKS: Final = TAIL_WAIT_MS // TAIL_POLL_MS
 
 
 class Opened(NamedTuple):
-    """A path that is being read: newest first, as it is asked for; and what is read for it."""
+    """A path that is being read: newest first, as it is asked for; and what is read for it.
+
+    Attributes:
+        first: the conversation's first message, read when it is asked for; None where that is not to be had.
+    """
 
     messages: Iterator[StoredMessage]
     history: History
+    first: Callable[[], StoredMessage | None] = lambda: None
 
 
 class Wanted(NamedTuple):
@@ -40,12 +46,14 @@ class Wanted(NamedTuple):
         limit: so many messages at most.
         after: an exclusive bound.
         is_enough: whether these messages, the newest of the path, leave no room for any older one.
+        first: whether the conversation's first message is going to be asked for, should the path not reach its root.
     """
 
     leaf: str | None
     limit: int
     is_enough: Callable[[Sequence[StoredMessage]], bool]
     after: str | None = None
+    first: bool = False
 
     def is_answered_by(self, tail: Tail) -> bool:
         """Whether it needs no table. A tail without a message never does: who is told of nothing takes it for new."""
@@ -83,7 +91,8 @@ def open_newest(services: Services, caller: Caller, conversation: str, wanted: W
         if head is not None:
             _load(services, key, (), head)  # so that the next one need not ask the table whose it is
         history.note(tail.messages)
-        return Opened(history.path(tail.messages[0].message.id, after=wanted.after), history)
+        path = history.path(tail.messages[0].message.id, after=wanted.after)
+        return Opened(path, history, partial(_read_first, services, caller, history, tail, head))
     try:
         start, newest = _begin(services, history, wanted, tail)
     except Refused:
@@ -95,16 +104,19 @@ def open_newest(services: Services, caller: Caller, conversation: str, wanted: W
         for _ in islice(history.path(start, after=wanted.after), wanted.held_max):
             pass
         known = {stored.message.id for stored in tail.messages}
-        path = islice(history.known_path(start), TAIL_MESSAGES_MAX)
-        held = tuple(stored for stored in path if stored.message.id not in known)
+        newest_known = islice(history.known_path(start), TAIL_MESSAGES_MAX)
+        held = tuple(stored for stored in newest_known if stored.message.id not in known)
         _load(services, key, held, head or read_own(services, caller, conversation), newest=newest, reader=reader)
-    return Opened(history.path(start, after=wanted.after), history)
+    path = history.path(start, after=wanted.after)
+    return Opened(path, history, partial(_read_first, services, caller, history, tail, head))
 
 
 def _look(services: Services, key: ConversationKey, wanted: Wanted, reader: str | None = None) -> Tail | None:
     """What the hot tier holds of it; None where that cannot be reached."""
     try:
-        tail = services.hot.read_tail(key, leaf=wanted.leaf, limit=wanted.held_max, reader=reader)
+        tail = services.hot.read_tail(
+            key, leaf=wanted.leaf, limit=wanted.held_max, reader=reader, wants_first=wanted.first
+        )
     except HotUnavailable:
         return None
     if isinstance(tail, Erased):
@@ -163,6 +175,19 @@ def _is_here(history: History, leaf: str) -> bool:
     return (history.seek if history.is_fresh(leaf) else history.find)(leaf) is not None
 
 
+def _read_first(
+    services: Services, caller: Caller, history: History, tail: Tail | None, head: Conversation | None
+) -> StoredMessage | None:
+    """The conversation's first message: as the hot tier has it, or read and told to that."""
+    if tail is not None and tail.first is not UNSET:
+        return tail.first
+    first = history.first()
+    if first is not None and tail is not None:
+        head = head or read_own(services, caller, history.key.conversation)
+        _load(services, history.key, (), head, first=first)
+    return first
+
+
 def _load(
     services: Services,
     key: ConversationKey,
@@ -170,8 +195,9 @@ def _load(
     head: Conversation,
     *,
     newest: str | UnsetType | None = UNSET,
+    first: StoredMessage | UnsetType = UNSET,
     reader: str | None = None,
 ) -> None:
     lives_ms = head.lives_ms(services.clock.now_ms())
     with suppress(HotUnavailable):  # it is a cache
-        services.hot.load(key, held, owner=head.owner, newest=newest, reader=reader, lives_ms=lives_ms)
+        services.hot.load(key, held, owner=head.owner, newest=newest, first=first, reader=reader, lives_ms=lives_ms)

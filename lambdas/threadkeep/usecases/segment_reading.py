@@ -53,6 +53,16 @@ class Segments:
         return max((manifest.last for manifest in self._manifests), default=None)
 
     @property
+    def oldest(self) -> str | None:
+        """The least id of them all."""
+        return min((manifest.first for manifest in self._manifests), default=None)
+
+    def read_oldest(self) -> StoredMessage | None:
+        """The message of that id, in page form; None where no bucket gives it."""
+        manifest = min(self._manifests, key=lambda manifest: manifest.first)
+        return next(iter(self._messages(Place(manifest, 0))), None)
+
+    @property
     def read(self) -> Iterator[StoredMessage]:
         """All that was read so far."""
         return (stored for messages in self._read.values() for stored in messages)

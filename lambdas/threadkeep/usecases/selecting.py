@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -29,12 +29,22 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     size_max: int | None = None
     size: Callable[[Message], int] = lambda _: 0
 
+    def beside(self, message: Message) -> Self:
+        """What is left of it beside that message."""
+        return msgspec.structs.replace(
+            self,
+            messages_max=max(1, self.messages_max - 1),
+            tokens_max=None if self.tokens_max is None else self.tokens_max - message.tokens.count,
+            size_max=None if self.size_max is None else self.size_max - self.size(message),
+        )
+
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """What was selected of a path.
 
     Attributes:
         newest_first: the messages.
+        ahead: the conversation's first message, to be put before all of them.
         following: the id of the message that comes next on the path; None where the path has ended.
         is_truncated: the path goes on, or something of it was left out in between.
     """
@@ -42,6 +52,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     newest_first: tuple[Message, ...]
     following: str | None
     is_truncated: bool
+    ahead: Message | None = None
 
 
 class _Window:
@@ -51,6 +62,11 @@ class _Window:
         self._path = path
         self.messages: list[Message] = []
         self.is_ended = False
+
+    @property
+    def has_root(self) -> bool:
+        """Whether the path was looked at up to its root."""
+        return self.messages[-1].parent is None
 
     def reaches(self, count: int) -> bool:
         """Whether there are so many; looks no further."""
@@ -75,16 +91,27 @@ class _Window:
         return found
 
 
-def select(path: Iterator[Message], bounds: Bounds) -> Selection:
+def select(path: Iterator[Message], bounds: Bounds, first: Callable[[], Message | None] = lambda: None) -> Selection:
     """Select of a path, newest message first; it is read as far as is needed.
 
     The newest message is taken in any case, and where that is a tool's result, the call too. Of the newest
     ``messages_max`` messages the ``system`` ones are taken in any case too, and count first, where tokens are bounded.
     Then as many of the newest as fit. What holds a result whose call does not fit is left out, with what belongs to it.
+
+    ``first`` gives the conversation's first message where it is a prompt. It is asked where the path was not looked at
+    up to its root, and counts first, against all bounds.
     """
     window = _Window(path)
     if not window.reaches(1):
         return Selection(newest_first=(), following=None, is_truncated=False)
+    selection = _select(window, bounds)
+    ahead = None if window.has_root else first()
+    if ahead is None:
+        return selection
+    return msgspec.structs.replace(_select(window, bounds.beside(ahead)), ahead=ahead)
+
+
+def _select(window: _Window, bounds: Bounds) -> Selection:
     must = _bound_to_newest(window)
     if bounds.tokens_max is not None:
         # Without such a bound whoever reads on comes to them by the cursor; the way to them is not paid for twice.
@@ -95,8 +122,7 @@ def select(path: Iterator[Message], bounds: Bounds) -> Selection:
     pairs = window.pairs(end)
     near = window.messages[:end]
     far = [message for message in window.messages[end:] if message.id in must]
-    is_whole = window.messages[-1].parent is None
-    torn = pairs.torn(frozenset(message.id for message in [*near, *far]), is_whole=is_whole) - must
+    torn = pairs.torn(frozenset(message.id for message in [*near, *far]), is_whole=window.has_root) - must
     while near[end - 1].id in torn:  # the newest is not
         end -= 1
     chosen = tuple(message for message in [*near, *far] if message.id not in torn)

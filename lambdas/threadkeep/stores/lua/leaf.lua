@@ -1,6 +1,7 @@
 -- The leaf register, by the rules of threadkeep.domain.leaf. A hash: `leaf` is the newest message known to be in the
 -- table (empty where there is none, absent while nobody has asked the table), and under its own id stands each
--- message that is claimed, with when it was; `owner` is the conversation's, where a reader has told it. It always has a TTL: a claim that nobody fills must not stay for ever.
+-- message that is claimed, with when it was; `owner` is the conversation's, where a reader has told it; `first` is for
+-- `first.lua`. It always has a TTL: a claim that nobody fills must not stay for ever.
 
 local function read_register(key)
   local register = {claims = {}}
@@ -10,6 +11,8 @@ local function read_register(key)
       register.leaf = fields[i + 1]
     elseif fields[i] == 'owner' then
       register.owner = fields[i + 1]
+    elseif fields[i] == 'first' then
+      register.first = fields[i + 1]
     else
       register.claims[fields[i]] = tonumber(fields[i + 1])
     end

@@ -1,10 +1,13 @@
 #!lua flags=allow-oom
 -- with leaf, tail
--- The newest messages of a path, as far as the tail holds them. Absent values are empty. What is claimed or sealed may
+-- The newest messages of a path, as far as the tail holds them, and the conversation's first message, where that is
+-- wanted for a path that does not reach its root. Absent values are empty. What is claimed or sealed may
 -- be in the table without our having heard of it: where it would be the path's end, the end is unknown.
 local gravestone, register_key, live, tail, loading = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local first_key = KEYS[6]
 local asked, limit, reader, load_ms = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local messages_max, room_bytes = tonumber(ARGV[5]), tonumber(ARGV[6])
+local is_first_wanted = ARGV[7] == '1'
 local AT_ONCE = 16  -- elements read in one step
 
 if is_buried(gravestone) then
@@ -59,4 +62,8 @@ if not is_enough and (reader == '' or not server.call('SET', loading, reader, 'N
   local loader = server.call('GET', loading)
   is_loading = loader and loader ~= reader
 end
-return {'tail', is_known and 1 or 0, is_loading and 1 or 0, register.owner or '', is_known and leaf or '', path}
+local first = ''
+if is_first_wanted and (wanted or not is_known) then
+  first = server.call('GET', first_key) or register.first or ''
+end
+return {'tail', is_known and 1 or 0, is_loading and 1 or 0, register.owner or '', is_known and leaf or '', path, first}

@@ -170,7 +170,7 @@ def test_a_call_and_its_result_that_no_frame_takes_together_come_without_parts(t
     assert all(message["bytes"] > 15_000 for message in reply["messages"])
 
 
-def test_a_cold_context_is_one_ranged_read_and_warms_the_next(tale: Tale) -> None:
+def test_a_cold_context_is_one_ranged_read_and_one_of_its_beginning_and_warms_the_next(tale: Tale) -> None:
     chain = tale.chain(500)
     tale.rest()
     tale.archive(chain)
@@ -178,7 +178,7 @@ def test_a_cold_context_is_one_ranged_read_and_warms_the_next(tale: Tale) -> Non
     for tier in ("cold", "hot"):
         reply = context(tale)
         assert (ids_of(reply), reply["tier"]) == (chain[-50:], tier)
-    assert calls.counted["cold.read"] == 1
+    assert calls.counted["cold.read"] == 2
     assert calls.counted["manifests.read"] == 1
 
 
@@ -206,7 +206,7 @@ def test_a_context_with_damage_in_its_middle_is_truncated_though_it_reaches_the_
 
 def test_a_context_costs_the_same_whatever_the_conversation_holds(house: House) -> None:
     counted = []
-    for length in (10, 2_000):
+    for length in (11, 2_000):
         tale = Tale(house)
         chain = tale.chain(length)
         calls = Calls(house)
@@ -221,6 +221,145 @@ def test_a_foreign_conversation_has_no_context(tale: Tale) -> None:
     other = {"conversation": tale.house.new_id()}
     missing = tale.house.say(PHONE, "context.read", **other)
     assert missing["code"] == "not_found"
+
+
+# --- what it begins with --------------------------------------------------------------------------------------
+
+
+class Prompted(Tale):
+    """A conversation of 300 messages that begins with a system message."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house)
+        self.prompt = self.put(None, "Be kind.", role="system")
+        self.said = self.chain(299, self.prompt, text="x" * 400)
+
+
+@pytest.fixture
+def prompted(house: House) -> Prompted:
+    return Prompted(house)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"max_messages": 12}, {"max_messages": 12, "max_tokens": 800}, {"leaf": True}])
+@pytest.mark.parametrize("tier", ["warm", "hot", "cold", "no cache"])
+def test_a_context_begins_with_the_system_message_that_the_conversation_begins_with(
+    prompted: Prompted, tier: str, bounds: Frame
+) -> None:
+    """The fault: a long chat loses its system prompt."""
+    if tier == "cold":
+        prompted.rest()
+        prompted.archive([prompted.prompt, *prompted.said])
+    prompted.house.hot.unavailable = tier == "no cache"
+    bounds = bounds | ({"leaf": prompted.said[-1]} if "leaf" in bounds else {})
+    if tier == "hot":
+        context(prompted, **bounds)
+        prompted.house.warm.unavailable = True
+    reply = context(prompted, **bounds)
+    assert reply["tier"] == {"no cache": "warm"}.get(tier, tier)
+    count = len(ids_of(reply)) - 1
+    assert ids_of(reply) == [prompted.prompt, *prompted.said[-count:]]
+    assert (reply["cursor"], reply["truncated"]) == (prompted.said[-count - 1], True)
+    assert reply["messages"][0]["parts"][0]["text"] == "Be kind."
+    if "max_messages" in bounds:
+        assert count + 1 == (12 if "max_tokens" not in bounds else 8)
+
+
+def test_the_first_message_counts_first_and_the_newest_is_there_in_any_case(prompted: Prompted) -> None:
+    first, said = prompted.prompt, prompted.said
+    counts = [message["tokens"]["count"] for message in context(prompted, max_messages=2)["messages"]]
+    assert ids_of(context(prompted, max_messages=2)) == [first, said[-1]]
+    assert ids_of(context(prompted, max_messages=1)) == [first, said[-1]]
+    assert ids_of(context(prompted, max_tokens=sum(counts) - 1)) == [first, said[-1]]
+    assert ids_of(context(prompted, max_tokens=counts[0] + 3 * counts[1])) == [first, *said[-3:]]
+    assert ids_of(context(prompted, max_tokens=counts[0] + 3 * counts[1] - 1)) == [first, *said[-2:]]
+
+
+def test_pages_go_on_without_it_and_it_comes_again_in_its_turn(prompted: Prompted) -> None:
+    path = [prompted.prompt, *prompted.said]
+    pages = [context(prompted, max_messages=60)]
+    while pages[-1]["cursor"] is not None:
+        pages.append(context(prompted, max_messages=60, cursor=pages[-1]["cursor"]))
+    assert ids_of(pages[0])[0] == prompted.prompt
+    assert [message for page in pages[:0:-1] for message in ids_of(page)] + ids_of(pages[0])[1:] == path
+    assert [page["truncated"] for page in pages] == [True] * (len(pages) - 1) + [False]
+
+
+def test_a_path_that_reaches_its_root_begins_with_its_own(house: House) -> None:
+    tale = Tale(house)
+    tale.put(None, role="system")
+    other = tale.put(None)
+    chain = tale.chain(5, other)
+    for tokens in ({}, {"max_tokens": 1_000}):
+        assert ids_of(context(tale, max_messages=6, **tokens)) == [other, *chain]
+        assert ids_of(context(tale, max_messages=5, **tokens)) == [tale.ids[0], *chain[1:]]
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_conversation_that_begins_otherwise_has_nothing_ahead(tale: Tale, role: str) -> None:
+    first = tale.put(None, role=role)
+    chain = tale.chain(30, tale.put(first, role="system"))
+    for _ in range(2):
+        assert ids_of(context(tale, max_messages=5)) == chain[-5:]
+
+
+def test_a_beginning_that_is_dated_back_takes_its_place(prompted: Prompted) -> None:
+    older = prompted.old_id(prompted.house.clock.ms - 3_600_000)
+    assert ids_of(context(prompted, max_messages=2))[0] == prompted.prompt
+    fields = {"message": older, "parent": None, "role": "system", "fork": True, "status": "complete"}
+    prompted.house.message(prompted.conversation, by=WORKER, **fields)
+    prompted.house.warm.unavailable = True
+    assert ids_of(context(prompted, max_messages=2))[0] == older
+
+
+def test_what_a_conversation_begins_with_is_read_once(prompted: Prompted) -> None:
+    """And where it has begun with the cache there, it never is."""
+    tale = Tale(prompted.house)
+    leaf = tale.house.message(tale.conversation, by=WORKER, role="system")
+    for _ in range(8):
+        leaf = tale.house.message(tale.conversation, leaf)
+    calls = Calls(tale.house)
+    context(tale, max_messages=3)
+    context(tale, max_messages=3)
+    assert calls.counted["warm.read_first"] == 0
+    for expected in (1, 1):
+        context(prompted, max_messages=3)
+        assert calls.counted["warm.read_first"] == expected
+    assert calls.counted["warm.read_head"] == 2  # whose they are
+    calls.forget()
+    context(prompted, max_messages=3)
+    assert calls.counted == {"hot.read_tail": 1}
+
+
+def test_a_beginning_that_no_bucket_gives_is_left_out_and_not_taken_for_none(prompted: Prompted) -> None:
+    prompted.rest()
+    manifest = prompted.archive([prompted.prompt, *prompted.said])
+    bucket = next(iter(prompted.house.cold.buckets.values()))
+    whole = bucket.objects[manifest.object_key]
+    prompted.damage(manifest, 0)
+    assert ids_of(context(prompted, max_messages=5)) == prompted.said[-5:]
+    bucket.objects[manifest.object_key] = whole
+    assert ids_of(context(prompted, max_messages=5)) == [prompted.prompt, *prompted.said[-4:]]
+
+
+def test_a_beginning_in_the_table_is_found_beside_a_younger_segment_and_the_other_way_round(prompted: Prompted) -> None:
+    prompted.rest()
+    path = [prompted.prompt, *prompted.said]
+    prompted.archive(path[100:200])
+    assert ids_of(context(prompted, max_messages=5))[0] == prompted.prompt
+    prompted.house.lose_hot()
+    prompted.archive(path[:100])
+    assert ids_of(context(prompted, max_messages=5))[0] == prompted.prompt
+
+
+@pytest.mark.parametrize("length", [9_000, 15_000, 60_000])
+def test_a_large_beginning_fits_the_frame_without_its_parts(tale: Tale, length: int) -> None:
+    first = tale.put(None, noise(length), role="system")
+    chain = tale.chain(60, first, text=noise(10_000))
+    reply = context(tale)
+    assert (ids_of(reply)[0], ids_of(reply)[-1]) == (first, chain[-1])
+    assert len(json.dumps(reply)) <= FRAME_BYTES_MAX
+    assert ("parts" in reply["messages"][0]) == (length == 9_000)
+    assert reply["cursor"] == chain[-len(ids_of(reply))]
 
 
 # --- in the responder -----------------------------------------------------------------------------------------
@@ -273,6 +412,20 @@ def test_the_responders_path_ends_where_a_message_is_missing(tale: Tale) -> None
     assert read_ids(tale, path[-1]) == path[31:]
     del tale.house.warm.messages[tale.key][path[-1]]
     assert read_ids(tale, path[-1]) == []
+
+
+def test_the_responder_reads_what_a_long_chat_begins_with_whole(tale: Tale) -> None:
+    text = noise(100_000)
+    first = tale.put(None, text, role="system")
+    chain = tale.chain(299, first)
+    tokens = 1_000_000
+    for archived in ([], [first, *chain[:-20]], chain[-20:]):
+        if archived:
+            tale.rest()
+            tale.archive(archived)
+        found = read(tale, chain[-1], messages_max=50, tokens_max=tokens)
+        assert [one.id for one in found] == [first, *chain[-49:]]
+        assert found[0].parts == text_parts(text)
 
 
 def test_both_ways_select_alike(tale: Tale) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -203,6 +204,32 @@ def test_whatever_the_path_no_half_of_a_pair_is_selected(
         systems = [one for one in newest_first[:messages_max] if one.role == "system"]
         assert all(one.id in chosen for one in systems)
     assert selection.is_truncated == (len(chosen) < len(path.messages))
+
+
+@given(SAID, st.integers(1, 15), st.one_of(st.none(), st.integers(1, 15)), st.integers(1, 5))
+def test_whatever_the_path_its_conversations_prompt_goes_ahead_where_its_root_is_not_reached(
+    said: Sequence[str], messages_max: int, tokens_max: int | None, tokens: int
+) -> None:
+    path, asked = Path(*said), 0
+    prompt = Path("s", tokens=tokens).messages[0]
+
+    def first() -> Message:
+        nonlocal asked
+        asked += 1
+        return prompt
+
+    bounds = Bounds(messages_max=messages_max, tokens_max=tokens_max)
+    selection = select(iter(path), bounds, first)
+    assert asked == (selection.ahead is not None)
+    if selection.ahead is None:
+        assert path.read == len(path.messages)
+        assert selection == path.select(messages_max, tokens_max=tokens_max)
+        return
+    assert selection.ahead == prompt
+    less = None if tokens_max is None else tokens_max - tokens
+    assert selection == msgspec.structs.replace(
+        path.select(max(1, messages_max - 1), tokens_max=less), ahead=prompt, is_truncated=True
+    )
 
 
 def test_messages_without_parts_are_told_apart_by_their_role() -> None:
