@@ -132,7 +132,9 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
         f"{hot}user:threadkeep-prod-{function.name}": connect,
     }
     push = {connections: {"execute-api:ManageConnections"}}
-    writer = {table: READ | WRITE, **bodies, **missing, **push, **login}
+    (elsewhere,) = (f"arn:aws:dynamodb:{name}:{ACCOUNT}:table/{TABLE}" for name in REGIONS if name != function.region)
+    gaps = {elsewhere: {"dynamodb:GetItem"}}
+    writer = {table: READ | WRITE, **gaps, **bodies, **missing, **push, **login}
     lambda_, secrets = (f"arn:aws:{service}:{function.region}:{ACCOUNT}:" for service in ("lambda", "secretsmanager"))
     expected: dict[str, dict[str, set[str]]] = {
         "connection": {table: READ, **login},
@@ -184,7 +186,7 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
             function.arn_of_queue("erase"): TAKE | {"sqs:SendMessage"},
         },
         "herald": {
-            table: {"dynamodb:Query", "dynamodb:UpdateItem"},
+            table: READ | {"dynamodb:UpdateItem"},
             **push,
             **login,
             function.arn_of_queue("tell"): TAKE | {"sqs:SendMessage"},
@@ -213,7 +215,10 @@ def test_no_action_has_a_wildcard_and_no_table_bucket_or_cache_is_reached_by_one
 def test_its_environment_is_what_its_config_reads(function: Function) -> None:
     environment = function.properties["Environment"]["Variables"]
     outside = Config(stage="prod", region=function.region, table=TABLE)
-    config = msgspec.structs.replace(outside, hot=hot(function), limits=LimitsConfig())
+    endpoint = f"wss://{function.api}.execute-api.{function.region}.amazonaws.com/prod"
+    config = msgspec.structs.replace(
+        outside, hot=hot(function), limits=LimitsConfig(), regions=REGIONS, endpoint=endpoint
+    )
     pushes = f"https://{function.api}.execute-api.{function.region}.amazonaws.com/prod"
     writer = msgspec.structs.replace(config, connections_url=pushes, bucket=function.bucket, buckets=BUCKETS)
     model = ModelConfig(
