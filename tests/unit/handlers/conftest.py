@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -23,6 +24,8 @@ def logged(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -
     lines = io.StringIO()
     handler = telemetry.logger().registered_handler
     assert isinstance(handler, logging.StreamHandler)
-    former = handler.setStream(lines)
+    # Where the logger was made just now its stream is the capture's of this very test, and closed after it: so that is
+    # neither flushed nor put back.
+    handler.stream = lines
     yield lambda: lines.getvalue() + "".join(capfd.readouterr())
-    handler.setStream(former or handler.stream)
+    handler.stream = sys.__stdout__
