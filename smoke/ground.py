@@ -23,7 +23,7 @@ _AWS: Final = Config(connect_timeout=5, read_timeout=20, retries={"total_max_att
 T = TypeVar("T")
 
 _POLL_S: Final = 2.0
-_ERASE_S: Final = 60.0
+ERASE_SECONDS_MAX: Final = 60.0
 
 
 class Ground:
@@ -80,7 +80,7 @@ class Ground:
         """
         left = list(self._made)
         try:
-            async with asyncio.timeout(_ERASE_S), self.user() as client:
+            async with asyncio.timeout(ERASE_SECONDS_MAX), self.user() as client:
                 for conversation in self._made:
                     try:
                         await client.delete_conversation(conversation)
