@@ -122,6 +122,18 @@ def test_what_is_there_already_stays_as_it_is(talk: Talk) -> None:
     assert talk.tail().messages == tuple(reversed(path))
 
 
+def test_what_the_table_has_otherwise_is_forgotten_and_kept_anew(talk: Talk) -> None:
+    path = talk.said(3)
+    talk.hot.forget_tail(talk.key)
+    tail = talk.tail()
+    assert (tail.is_known, tail.messages, tail.following) == (True, (), path[-1].message.id)
+    other = StoredMessage(msgspec.structs.replace(path[-1].message, metadata={"other": Raw(b"1")}))
+    talk.hot.settle(talk.key, other)
+    talk.hot.load(talk.key, path, owner="ann")  # by a reader that had read the table before
+    assert talk.tail().messages == (other, *reversed(path[:-1]))
+    talk.other().hot.forget_tail(new_key())
+
+
 def test_a_settled_stream_is_the_newest_of_the_tail(talk: Talk) -> None:
     path = talk.said(1)
     reply = talk.answering(path[-1].message.id)

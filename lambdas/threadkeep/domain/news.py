@@ -21,9 +21,15 @@ class _News(msgspec.Struct, frozen=True, kw_only=True, tag_field="job"):
 
 
 class MessageNews(_News, frozen=True, kw_only=True, tag="message"):
-    """A message has come."""
+    """A message has come.
+
+    Attributes:
+        is_other: it has taken the place of one that stood here under its id, as a global table has it where two regions
+            wrote under one id without knowing of each other.
+    """
 
     message: Id
+    is_other: bool = False
 
 
 class HeadNews(_News, frozen=True, kw_only=True, tag="head"):

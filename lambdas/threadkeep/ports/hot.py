@@ -164,6 +164,10 @@ class HotStore(Protocol):
         """
         ...
 
+    def forget_tail(self, key: ConversationKey) -> None:
+        """Forget the tail and the first message: the table has another message than they may have under its id."""
+        ...
+
     def bury(self, key: ConversationKey) -> tuple[int, tuple[str, ...]]:
         """The conversation was deleted: drop all that is here of it and leave a gravestone for `GRAVESTONE_MS`.
 

@@ -71,6 +71,11 @@ class TailInMemory(MemoryTier):
         conversation.first_ends_ms = now_ms + tail_ms
         self._keep(conversation, stored, tail_ms)
 
+    def forget_tail(self, key: ConversationKey) -> None:
+        """See `HotStore.forget_tail`."""
+        conversation = self._conversation(key)
+        conversation.tail, conversation.first = {}, None
+
     def bury(self, key: ConversationKey) -> tuple[int, tuple[str, ...]]:
         """See `HotStore.bury`."""
         now_ms, buried = self._clock.now_ms(), self._conversation(key)

@@ -50,8 +50,8 @@ def read_news(record: dict[str, Any], region: str) -> tuple[News, ...]:
     if image.get(REGION_ATTRIBUTE, {"S": region})["S"] == region:
         return ()
     if sort_key.startswith(SORT_MESSAGE):
-        message = table_keys.message_of(sort_key)
-        return (MessageNews(tenant=key.tenant, conversation=key.conversation, message=message),)
+        message, is_other = table_keys.message_of(sort_key), record["eventName"] == "MODIFY"
+        return (MessageNews(tenant=key.tenant, conversation=key.conversation, message=message, is_other=is_other),)
     # A new conversation is watched by nobody.
     is_changed_head = sort_key == SORT_HEAD and record["eventName"] == "MODIFY"
     return (HeadNews(tenant=key.tenant, conversation=key.conversation),) if is_changed_head else ()

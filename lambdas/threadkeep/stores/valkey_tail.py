@@ -86,6 +86,11 @@ class TailInValkey(ValkeyTier):
             ],
         )
 
+    def forget_tail(self, key: ConversationKey) -> None:
+        """See `HotStore.forget_tail`."""
+        keys = HotKeys(key)
+        self._client.run(script("forget_tail"), [keys.tail, keys.first], [])
+
     def bury(self, key: ConversationKey) -> tuple[int, tuple[str, ...]]:
         """See `HotStore.bury`.
 

@@ -44,7 +44,7 @@ def check_cursor(cursor: str | None) -> None:
 def page_reply(
     messages: Sequence[Raw], *, cursor: str | None, tier: str, damaged: Sequence[Damaged], missing: str | None = None
 ) -> Reply:
-    """A page as it goes to the client. Where it ends with what is ``missing``, it says so; also where it begins there."""
+    """A page as it goes to the client. Where it ends or begins with what is ``missing``, it says so."""
     if cursor is None and not messages:
         cursor = missing
     reply: Reply = {"messages": messages, "cursor": cursor, "tier": tier}

@@ -25,17 +25,19 @@ def tell_news(services: Services, news: News) -> None:
     key = ConversationKey(news.tenant, news.conversation)
     match news:
         case MessageNews():
-            _tell_message(services, key, news.message)
+            _tell_message(services, key, news)
         case HeadNews():
             _tell_head(services, key)
         case StreamNews():
             _tell_stream(services, key, news)
 
 
-def _tell_message(services: Services, key: ConversationKey, message: str) -> None:
-    stored = read_in_page(services.warm, key, message)
+def _tell_message(services: Services, key: ConversationKey, news: MessageNews) -> None:
+    stored = read_in_page(services.warm, key, news.message)
     if stored is None:
         return  # it was erased since, or archived
+    if news.is_other:
+        services.hot.forget_tail(key)  # it keeps what it has, since a message never changes
     # Settled, not filled: should a stream of that id live here as well, it has its end with that.
     viewers = services.hot.settle(key, stored)
     tell(services, key, viewers, frames.message_created(stored.message))

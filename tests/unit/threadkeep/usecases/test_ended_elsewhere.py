@@ -1,0 +1,137 @@
+"""A region that was taken for gone, or that knew no better: what it has left of a stream takes nobody's place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.house import LAPTOP, PHONE, WORKER, Frame
+from tests.support.regions import EU, Regions, regions
+from threadkeep.domain.bounds import LEASE_MS
+from threadkeep.schema import SORT_LIVE
+
+__all__ = ["regions"]
+
+HELLO = [{"type": "text", "text": "Hello"}]
+
+
+class Answer:
+    """Half an answer in eu, which then counts as gone in us."""
+
+    def __init__(self, regions: Regions) -> None:
+        self.regions = regions
+        self.conversation = regions.eu.conversation()
+        self.question = regions.eu.message(self.conversation)
+        regions.settle()
+        self.stream = regions.eu.new_id()
+        self.first = self.open(regions.eu)
+        self.append(regions.eu, self.first, "Hel")
+        regions.replicate()
+        regions.us.evacuate(EU)
+
+    def open(self, house: Any, **fields: Any) -> Frame:
+        place = {"message": self.stream, "parent": self.question, "role": "assistant", "producer": "run-1"}
+        opened: Frame = house.ok(WORKER, "stream.open", conversation=self.conversation, **place, **fields)
+        return opened
+
+    def append(self, house: Any, opened: Frame, text: str) -> None:
+        place = {"stream": self.stream, "epoch": opened["epoch"], "offset": 0, "ops": [["text", 0, text]]}
+        house.ok(WORKER, "stream.append", conversation=self.conversation, **place)
+
+    def begin_again(self) -> Frame:
+        """In us, by the producer that holds it."""
+        again = self.open(self.regions.us, epoch=self.first["epoch"])
+        self.append(self.regions.us, again, "Hello")
+        return again
+
+    def close(self, opened: Frame) -> None:
+        place = {"stream": self.stream, "epoch": opened["epoch"], "offset": 1, "status": "complete"}
+        self.regions.us.ok(WORKER, "stream.close", conversation=self.conversation, **place)
+
+    def stored(self, house: Any) -> Frame | None:
+        """The answer, where the region's own table has it."""
+        page = house.ok(PHONE, "message.list", conversation=self.conversation, leaf="all")["messages"]
+        return next((message for message in page if message["id"] == self.stream), None)
+
+    def left_alone(self) -> None:
+        """So long that nobody is thought to write it any more; then eu's sweeper comes."""
+        self.regions.clock.ms += LEASE_MS
+        self.regions.eu.sweep()
+
+
+@pytest.fixture
+def answer(regions: Regions) -> Answer:
+    return Answer(regions)
+
+
+def test_what_has_settled_elsewhere_stands_although_it_has_not_come_yet(answer: Answer) -> None:
+    regions = answer.regions
+    answer.close(answer.begin_again())
+    answer.left_alone()
+    assert answer.stored(regions.eu) is None, "nothing of its own is written"
+    assert regions.eu.hot.live(regions.eu.key(answer.conversation)) == ()
+    regions.settle()
+    for house in (regions.eu, regions.us):
+        stored = answer.stored(house)
+        assert stored is not None
+        assert (stored["status"], stored["parts"]) == ("complete", HELLO)
+
+
+def test_what_goes_on_elsewhere_is_waited_for(answer: Answer) -> None:
+    regions = answer.regions
+    again = answer.begin_again()
+    regions.replicate(lambda sort_key: sort_key.startswith(SORT_LIVE))
+    answer.left_alone()
+    assert answer.stored(regions.eu) is None
+    answer.close(again)
+    regions.replicate()
+    answer.left_alone()
+    assert regions.eu.hot.live(regions.eu.key(answer.conversation)) == ()
+    stored = answer.stored(regions.eu)
+    assert stored is not None
+    assert stored["parts"] == HELLO
+
+
+def test_of_two_that_each_began_it_the_later_ends_it_with_what_it_has(answer: Answer) -> None:
+    regions = answer.regions
+    answer.begin_again()
+    regions.replicate()
+    regions.us.evacuate()
+    regions.clock.ms += LEASE_MS
+    regions.us.sweep()
+    stored = answer.stored(regions.us)
+    assert stored is not None
+    assert (stored["status"], stored["parts"]) == ("interrupted", HELLO)
+
+
+def test_where_nobody_else_has_it_or_can_be_asked_it_is_ended_with_what_it_has(answer: Answer) -> None:
+    regions = answer.regions
+    regions.us.warm.unavailable = True  # to eu, which asks there
+    answer.left_alone()
+    regions.us.warm.unavailable = False
+    stored = answer.stored(regions.eu)
+    assert stored is not None
+    assert (stored["status"], stored["parts"]) == ("interrupted", [{"type": "text", "text": "Hel"}])
+
+
+def test_a_message_that_has_taken_the_place_of_another_is_read_by_everybody(answer: Answer) -> None:
+    regions = answer.regions
+    regions.us.ok(LAPTOP, "conversation.subscribe", conversation=answer.conversation)
+    regions.eu.ok(PHONE, "conversation.subscribe", conversation=answer.conversation)
+    again = answer.begin_again()
+    regions.us.warm.unavailable = True
+    answer.left_alone()
+    regions.us.warm.unavailable = False
+    kept = regions.eu.ok(PHONE, "message.list", conversation=answer.conversation)["messages"][0]
+    assert kept["status"] == "interrupted"
+    answer.close(again)  # later, so it stands
+    regions.settle()
+    for house, device in ((regions.eu, PHONE), (regions.us, LAPTOP)):
+        page = house.ok(device, "message.list", conversation=answer.conversation)
+        assert [(message["id"], message["status"]) for message in page["messages"]] == [
+            (answer.stream, "complete"),
+            (answer.question, "complete"),
+        ]
+        created = [frame for frame in house.frames(device) if frame["type"] == "message.created"]
+        assert created[-1]["message"]["parts"] == HELLO
