@@ -12,7 +12,7 @@ from tests.simulation.network import Frame
 from tests.simulation.regions.deployment import Deployment
 from tests.simulation.regions.trouble import Kind
 from tests.simulation.regions.world import HOME, Answer, World
-from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.domain.model import StoredMessage
 from threadkeep.stores.manifests_memory import ManifestsMemory
 from threadkeep.usecases.tiers import History, Tiers
 
@@ -53,7 +53,7 @@ def judge(world: World) -> None:
 
 
 def _judge_replicas(world: World) -> None:
-    """Nothing stands differently in two regions, and where two wrote one item that never changes, they wrote the same."""
+    """Nothing stands differently in two regions."""
     _require(world.table.under_way == 0, "something is still under way between the regions")
     first, *others = (region.replica.items() for region in world.regions.values())
     for other in others:
@@ -75,11 +75,12 @@ def _judge_answer(world: World, answer: Answer, table: dict[str, StoredMessage],
     if message["status"] == "complete":
         _require(any(run.text == text for run in answer.runs), f"complete, but cut: {text!r}")
     complete = [run for run in answer.runs if run.outcome == "complete"]
-    if len(world.table.opened.get(answer.stream, ())) > 1:
-        # Begun in two regions, before one had heard of the other or while one was gone: one of the two stands.
+    is_twice = any(one.address.sort_key == f"m#{answer.stream}" for one in world.table.overwritten)
+    if len(world.table.opened.get(answer.stream, ())) > 1 or (is_twice and world.kind is Kind.EVACUATION):
+        # Begun in two regions, before one had heard of the other, or ended in one while the other was gone: one stands.
         _require(not complete or any(run.text == text for run in complete), f"told ok, the table holds {text!r}")
         return
-    _require(all(one.address.sort_key != f"m#{answer.stream}" for one in world.table.overwritten), "settled twice")
+    _require(not is_twice, "settled twice")
     for run in complete:
         _require(message["status"] == "complete", f"{run.name} was told ok, it is {message['status']}")
         _require(run.text == text, f"{run.name} was told ok, the table holds {text!r}")
@@ -131,7 +132,7 @@ def _judge_erasure(world: World) -> None:
         left = [one.sort_key for one in region.replica.items() if not one.sort_key.startswith("gone")]
         _require(not left, f"left in the table of {region.name}: {left}")
         _require(not world.buckets[region.name].objects, f"left in the bucket of {region.name}")
-        held = region.hot._conversations.get(ConversationKey("acme", world.conversation))
+        held = region.hot._conversations.get(world.key)
         if held is not None:
             rest = (held.streams, held.stopped, held.owner, held.tail, held.leases, held.lagging)
             _require(not any(rest), f"left in the hot tier of {region.name}: {rest}")
@@ -145,7 +146,7 @@ def _history(world: World, region: Deployment) -> dict[str, StoredMessage]:
     """Every message of the conversation, out of the table and the segments, as that region has them."""
     bare = dataclasses.replace(region.services, warm=region.warm, manifests=ManifestsMemory(region.warm), others=None)
     tiers = Tiers.of(bare)
-    page = History(tiers, ConversationKey("acme", world.conversation), batch=100).page(limit=100)
+    page = History(tiers, world.key, batch=100).page(limit=100)
     return {kept.message.id: kept for kept in page.messages}
 
 

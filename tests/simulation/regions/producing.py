@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from tests.simulation.network import Device, Frame
 from tests.simulation.producing import Run
@@ -13,8 +13,7 @@ class RegionalRun(Run):
     """One run, which asks by a client of two regions; it takes its time between two batches."""
 
     def __init__(self, client: Client, name: str, place: Frame, *, window_ms_max: int, **plan: Any) -> None:
-        asked_by: Device = client  # type: ignore[assignment] -- it looks like one
-        super().__init__(asked_by, name, place, **plan)
+        super().__init__(cast("Device", client), name, place, **plan)  # it looks like one
         self.client = client
         self._window_ms_max = window_ms_max
 

@@ -68,26 +68,19 @@ class Replica:
 
     def items(self) -> dict[Address, Any]:
         """Everything that lies in it."""
-        warm, found = self.warm, {}
-        for key, tombstone in warm.gone.items():
-            found[Address(key, "gone")] = tombstone
+        warm = self.warm
+        found: dict[Address, Any] = {Address(key, "gone"): value for key, value in warm.gone.items()}
+        found |= {Address(key, "head"): value for key, value in warm._heads.items()}
+        found |= {Address(key, "pulse"): (at, warm.due_at.get(key)) for key, at in warm.active_at.items()}
         for key, lines in self.erasures.lines.items():
-            for (region, store), line in lines.items():
-                found[Address(key, f"gone#{region}#{store}")] = line
-        for key, head in warm._heads.items():
-            found[Address(key, "head")] = head
-        for key, active_at in warm.active_at.items():
-            found[Address(key, "pulse")] = (active_at, warm.due_at.get(key))
+            found |= {Address(key, f"gone#{region}#{store}"): line for (region, store), line in lines.items()}
         for key, told in warm.live.items():
-            for region, streams in told.items():
-                found[Address(key, f"live#{region}")] = streams or None
+            found |= {Address(key, f"live#{region}"): streams for region, streams in told.items()}
         for key, messages in warm.messages.items():
-            for name, stored in messages.items():
-                found[Address(key, f"m#{name}")] = stored
+            found |= {Address(key, f"m#{name}"): value for name, value in messages.items()}
         for key, manifests in warm.manifests.items():
-            for name, manifest in manifests.items():
-                found[Address(key, f"s#{name}")] = manifest
-        return {address: value for address, value in found.items() if value is not None}
+            found |= {Address(key, f"s#{name}"): value for name, value in manifests.items()}
+        return found
 
     def written(self) -> None:
         """Something may have been written here just now: it goes on its way to the others."""

@@ -76,7 +76,8 @@ class Trouble:
         region.is_frozen = how == "dead"
         if how != "sound":
             world.table.cut()
-        scheduler.pause(self._rng.randint(LEFTOVERS_MS, LEFTOVERS_MS + 10_000))
+        wait_ms = 1_000 if how == "sound" else LEFTOVERS_MS
+        scheduler.pause(self._rng.randint(wait_ms, wait_ms + 10_000))
         scheduler.note(f"{name} is evacuated")
         for other in world.regions.values():
             if other is not region:

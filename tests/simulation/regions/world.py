@@ -16,7 +16,8 @@ from tests.simulation.regions.table import LAG_MS_MAX, GlobalTable
 from tests.simulation.regions.trouble import Kind, Trouble
 from tests.simulation.regions.watching import RegionalViewer
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.weather import CALM, Weather, draw
+from tests.simulation.weather import Weather, draw
+from threadkeep.domain.model import ConversationKey
 from threadkeep.stores.buckets_memory import ObjectsMemory
 
 HOME: Final = "eu-central-1"
@@ -106,6 +107,11 @@ class World:
             if after is None or made > after:
                 break
         return made
+
+    @property
+    def key(self) -> ConversationKey:
+        """Of the conversation."""
+        return ConversationKey("acme", self.conversation)
 
     @property
     def home(self) -> str:
