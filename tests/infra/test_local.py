@@ -91,6 +91,8 @@ def test_functions_know_the_emulator_and_the_valkey_that_were_given(local: Deplo
     assert Config.from_environment(stream) == Config(
         stage="local",
         region=region,
+        regions=REGIONS,
+        endpoint=f"ws://127.0.0.1:4566/_aws/execute-api/<{api}>/local",
         table="threadkeep-local",
         bucket=f"threadkeep-local-000000000000-{region}",
         buckets={name: f"threadkeep-local-000000000000-{name}" for name in REGIONS},
