@@ -7,6 +7,7 @@ stream says nothing: it is not deleted, since that would take a right to delete 
 
 from __future__ import annotations
 
+import base64
 import uuid
 from typing import Any, Final
 
@@ -51,8 +52,13 @@ def _stream_from(stream: str, value: dict[str, Any], *, region: str, endpoint: s
         stream=stream,
         epoch=int(value["e"]["N"]),
         offset=0,
-        parent=str(uuid.UUID(bytes=value["p"]["B"])) if "p" in value else None,
+        parent=_parent_from(value["p"]["B"]) if "p" in value else None,
         role=value["r"]["S"],
         region=region,
         endpoint=endpoint,
     )
+
+
+def _parent_from(content: bytes | str) -> str:
+    """An id out of its bytes, which a record of the table's stream has in base64, since Lambda's events are JSON."""
+    return str(uuid.UUID(bytes=base64.b64decode(content) if isinstance(content, str) else content))
