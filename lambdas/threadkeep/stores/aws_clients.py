@@ -39,7 +39,9 @@ class Clients:
             url: an endpoint of ours, which has addresses of both kinds; by default the service's endpoint.
         """
         if self._ipv6_out and url is None:
-            config = config.merge(Config(use_dualstack_endpoint=True))
+            # With an `s3` of its own: botocore notes the dual stack in the dictionary that it is given, which would
+            # lead every later client of the same settings out too (botocore 1.43.106, `args.py`, seen 2026-11-29).
+            config = config.merge(Config(use_dualstack_endpoint=True, s3=dict(config.s3 or {})))
         client = boto3.client(  # type: ignore[call-overload]
             service, region_name=region or self._region, endpoint_url=url, config=config
         )

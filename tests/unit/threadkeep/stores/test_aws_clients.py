@@ -44,3 +44,11 @@ def test_timeouts_and_the_form_of_addresses_stay_as_they_were(*, ipv6_out: bool)
         assert (config.connect_timeout, config.read_timeout, config.signature_version) == (1, 2, "s3v4")
         assert config.s3["addressing_style"] == "virtual"
         assert config.retries["total_max_attempts"] == 3
+
+
+def test_a_client_that_goes_out_leads_no_later_one_out() -> None:
+    """Botocore writes what it resolved into the settings that it is given."""
+    clients = Clients("eu-central-1", ipv6_out=True)
+    clients.bucket("us-east-1", aws_config.BUCKET)
+    near = clients.bucket("eu-central-1", aws_config.BUCKET)
+    assert "dualstack" not in near.generate_presigned_url("get_object", Params={"Bucket": "b", "Key": "k"})
