@@ -12,7 +12,6 @@ from typing import Any, Final
 import pytest
 
 from tests.simulation.network import Frame
-from tests.simulation.producing import Run
 from tests.simulation.regions.clients import Client
 from tests.simulation.regions.deployment import serving
 from tests.simulation.regions.judging import judge
@@ -146,7 +145,7 @@ class Rehearsal:
         self.world.accepted[message["message"]] = message
         return str(message["message"])
 
-    def _answer(self, question: str) -> Run:
+    def _answer(self, question: str) -> RegionalRun:
         world = self.world
         answer = Answer(world.new_id(question), question)
         world.answers[answer.stream] = answer
@@ -159,7 +158,7 @@ class Rehearsal:
         world.scheduler.spawn(run.go)
         return run
 
-    def _elsewhere(self, run: Run) -> Frame:
+    def _elsewhere(self, run: RegionalRun) -> Frame:
         """What the other region tells another worker that would write the same answer."""
         other = Client(self.world.gateways, "other", home=self.kept, user="worker", scope="produce")
         place = {"conversation": run.place["conversation"], "parent": run.place["parent"]}
