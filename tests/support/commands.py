@@ -22,13 +22,13 @@ START_S: Final = 240.0
 class Command:
     """A running ``python -m local``; its output is read from files, so that it never waits for us."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, *options: str) -> None:
         self.folder = folder
         self.output = folder.with_name(f"{folder.name}-{name}.out")
         self.errors = folder.with_name(f"{folder.name}-{name}.err")
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             self.process = subprocess.Popen(  # noqa: S603 - this very program
-                [sys.executable, "-m", "local", "--folder", str(folder), name],
+                [sys.executable, "-m", "local", "--folder", str(folder), name, *options],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -60,9 +60,9 @@ class Command:
 
 
 @contextlib.contextmanager
-def running(folder: Path, name: str) -> Iterator[Command]:
+def running(folder: Path, name: str, *options: str) -> Iterator[Command]:
     """Run a command; should the test fail, end it as a user would."""
-    command = Command(folder, name)
+    command = Command(folder, name, *options)
     try:
         yield command
     finally:
@@ -71,9 +71,9 @@ def running(folder: Path, name: str) -> Iterator[Command]:
             command.wait(30)
 
 
-def run(folder: Path, name: str) -> Command:
+def run(folder: Path, name: str, *options: str) -> Command:
     """Run a command to its end."""
-    with running(folder, name) as command:
+    with running(folder, name, *options) as command:
         command.wait()
     return command
 
