@@ -13,6 +13,9 @@ LEAST = {"THREADKEEP_STAGE": "test", "THREADKEEP_REGION": "eu-central-1"}
 FULL = Config(
     stage="test",
     region="eu-central-1",
+    regions=("eu-central-1", "us-east-1", "us-east-2"),
+    evacuated=("us-east-2",),
+    endpoint="wss://eu.chat.example/test",
     table="threadkeep-test",
     bucket="threadkeep-test-cold",
     buckets={"eu-central-1": "threadkeep-test-cold", "us-east-1": "threadkeep-test-cold-us"},
@@ -47,6 +50,9 @@ configs = st.builds(
     Config,
     stage=names,
     region=names,
+    regions=st.lists(names, max_size=3).map(tuple),
+    evacuated=st.lists(names, max_size=2).map(tuple),
+    endpoint=st.just("") | names,
     table=st.just("") | names,
     bucket=st.just("") | names,
     buckets=st.dictionaries(st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True), names, max_size=3),
@@ -75,6 +81,9 @@ def test_what_is_written_is_read(config: Config) -> None:
 
 def test_the_environment_has_a_variable_a_setting() -> None:
     assert FULL.to_environment() == LEAST | {
+        "THREADKEEP_REGIONS": "eu-central-1 us-east-1 us-east-2",
+        "THREADKEEP_EVACUATED": "us-east-2",
+        "THREADKEEP_ENDPOINT": "wss://eu.chat.example/test",
         "THREADKEEP_TABLE": "threadkeep-test",
         "THREADKEEP_BUCKET": "threadkeep-test-cold",
         "THREADKEEP_BUCKETS": "eu-central-1=threadkeep-test-cold us-east-1=threadkeep-test-cold-us",
@@ -112,6 +121,15 @@ def test_what_is_not_set_allows_nothing_and_names_nothing() -> None:
     config = Config.from_environment(LEAST | {"PATH": "/bin", "AWS_REGION": "elsewhere"})
     assert config == Config(stage="test", region="eu-central-1")
     assert (config.allowed_origins, config.query_token, config.hot) == ((), False, None)
+
+
+def test_others_are_all_regions_but_ones_own_and_those_that_are_evacuated() -> None:
+    assert FULL.others == ("us-east-1",)
+    assert Config(stage="test", region="us-east-2", regions=FULL.regions, evacuated=FULL.evacuated).others == (
+        "eu-central-1",
+        "us-east-1",
+    )
+    assert Config(stage="test", region="eu-central-1").others == ()
 
 
 @pytest.mark.parametrize(

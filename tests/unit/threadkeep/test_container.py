@@ -23,7 +23,9 @@ from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
 from threadkeep.stores.export_files_s3 import ExportFilesS3
 from threadkeep.stores.exports_dynamodb import ExportsDynamoDB
 from threadkeep.stores.hot_valkey import HotValkey
+from threadkeep.stores.live_dynamodb import LiveDynamoDB
 from threadkeep.stores.manifests_dynamodb import ManifestsDynamoDB
+from threadkeep.stores.other_tables_dynamodb import OtherTablesDynamoDB
 from threadkeep.stores.push_gateway import GatewayPush
 from threadkeep.stores.queue_sqs import QueueSQS
 from threadkeep.stores.sweep_s3 import SweepS3
@@ -72,6 +74,30 @@ def test_services_are_the_real_stores_and_built_once(monkeypatch: pytest.MonkeyP
     assert isinstance(services.export_files, ExportFilesS3)
     assert services.region == "eu-central-1"
     assert container.services() is services
+
+
+def test_one_region_alone_has_nothing_to_do_with_others_and_names_itself_nowhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    configure(monkeypatch, FULL)
+    services = container.services()
+    assert services.others is None
+    assert isinstance(services.warm, WarmDynamoDB)
+    assert services.warm._written_by == {}
+
+
+def test_one_of_several_knows_the_others_its_endpoint_and_the_register(monkeypatch: pytest.MonkeyPatch) -> None:
+    several = msgspec.structs.replace(
+        FULL, regions=("eu-central-1", "us-east-1", "us-east-2"), evacuated=("us-east-2",), endpoint="wss://eu.example"
+    )
+    configure(monkeypatch, several)
+    services = container.services()
+    assert services.others is not None
+    assert (services.others.names, services.others.endpoint) == (("us-east-1",), "wss://eu.example")
+    assert isinstance(services.others.live, LiveDynamoDB)
+    assert isinstance(services.others.tables, OtherTablesDynamoDB)
+    assert isinstance(services.warm, WarmDynamoDB)
+    assert services.warm._written_by == {"g": {"S": "eu-central-1"}}
 
 
 def test_valkey_is_reached_when_it_is_used_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ EVERYTHING = msgspec.structs.replace(
     buckets={HOME: "cold-home", AFAR: "cold-afar"},
     erase_queue=f"https://sqs.{HOME}.amazonaws.com/123456789012/erase",
     responder_function="responder",
+    regions=(HOME, AFAR),
 )
 QUESTION = AnswerRequest(tenant="acme", user="ann", conversation="c", parent="p", reply="r")
 EITHER, SIX = socket.AF_UNSPEC, socket.AF_INET6
@@ -54,6 +55,11 @@ def read_a_body(services: Services) -> None:
     services.warm._bodies.get("bodies/acme/c/m/0")
 
 
+def ask_another_region(services: Services) -> None:
+    assert services.others is not None
+    services.others.tables.read_message(AFAR, KEY, "0193e4a0-0000-7000-8000-000000000002")
+
+
 def start(services: Services) -> None:
     assert services.responder is not None
     services.responder.start(QUESTION)
@@ -64,6 +70,11 @@ USES: dict[str, tuple[Callable[[Services], object], Names, Names]] = {
         lambda services: services.warm.read_head(KEY),
         {(f"dynamodb.{HOME}.amazonaws.com", EITHER)},
         {(f"dynamodb.{HOME}.amazonaws.com", EITHER)},
+    ),
+    "another region's table": (
+        ask_another_region,
+        {(f"dynamodb.{AFAR}.amazonaws.com", EITHER)},
+        {(f"dynamodb.{AFAR}.api.aws", SIX)},
     ),
     "buckets": (
         read_a_body,
