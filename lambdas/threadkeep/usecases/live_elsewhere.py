@@ -107,7 +107,7 @@ def check_elsewhere_for(services: Services, caller: Caller, conversation: str, s
         Refused: as `check_elsewhere`; ``not_found`` as `authorize`.
     """
     if services.others is not None:
-        check_elsewhere(services, authorize(services, caller, conversation), stream)
+        check_elsewhere(services, authorize(services, caller, conversation, fresh=True), stream)
 
 
 def _is_live_here(services: Services, key: ConversationKey, stream: str) -> bool:

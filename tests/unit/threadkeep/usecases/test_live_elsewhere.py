@@ -99,6 +99,16 @@ def test_to_those_who_may_not_see_the_conversation_it_is_nowhere(talk: Talk) -> 
         assert there["code"] == "not_found"
 
 
+def test_nor_is_anybody_sent_to_a_stream_of_a_deleted_conversation(talk: Talk) -> None:
+    us = talk.regions.us
+    opened = talk.open(talk.regions.eu)
+    talk.regions.replicate()
+    us.ok(PHONE, "conversation.delete", conversation=talk.id)
+    assert talk.append(us, opened)["code"] == "not_found"
+    assert talk.close(us, opened, offset=0)["code"] == "not_found"
+    assert talk.resume(us)["code"] == "not_found"
+
+
 def test_a_stop_of_all_stops_those_of_its_own_region_and_names_the_others(talk: Talk) -> None:
     eu, us = talk.regions.eu, talk.regions.us
     talk.open(eu)
