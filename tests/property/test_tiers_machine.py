@@ -491,4 +491,5 @@ def _id_of(stored: Any) -> str:
 def test_a_planted_fault_is_seen(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     with pytest.raises(AssertionError):
-        run(examples=200, derandomize=True, database=None, phases=[Phase.generate])
+        # Ends with the first that fails; what it takes differs a little from run to run, as sets are ordered by chance.
+        run(examples=1_000, derandomize=True, database=None, phases=[Phase.generate])
