@@ -32,6 +32,9 @@ _ATTEMPTS: Final = {"erase": 5, "tell": 20, "export": 3}
 six times the herald's timeout between two attempts that is half an hour."""
 _AT_ONCE: Final = 5
 """Erasers, heralds and exporters that work at one time: they may take their time, and slow nobody down."""
+_HERALDS_BESIDE_OTHERS: Final = 50
+"""Where there are other regions every message of theirs is a job. Did each take 50 ms (not measured), so many would
+keep up with the 1,000 a second that a gateway's default throttle lets in."""
 
 
 class RealtimeStack(cdk.Stack):
@@ -118,8 +121,9 @@ class RealtimeStack(cdk.Stack):
 
     def _erase_with(self, functions: Mapping[str, lambda_.Function]) -> None:
         """From a tombstone in the table's stream to the queues, and from these to what clears the stores."""
-        for bulkhead in (bulkheads.ERASER, bulkheads.HERALD):
-            self._queues[bulkhead.takes].feed(functions[bulkhead.name], concurrency_max=_AT_ONCE)
+        heralds = _HERALDS_BESIDE_OTHERS if len(self._settings.regions) > 1 else _AT_ONCE
+        for bulkhead, at_once in ((bulkheads.ERASER, _AT_ONCE), (bulkheads.HERALD, heralds)):
+            self._queues[bulkhead.takes].feed(functions[bulkhead.name], concurrency_max=at_once)
         table = naming.table(self._settings.stage)
         TableStream(
             self,

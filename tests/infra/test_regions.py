@@ -100,6 +100,7 @@ def test_one_region_alone_knows_asks_and_is_given_nothing_of_it(alone: Deploymen
         assert far_reads(alone, home, name) == []
     (only,) = mapping_of(alone, f"Realtime-{home}", "announcer")["FilterCriteria"]["Filters"]
     assert json.loads(only["Pattern"]) == {"eventName": ["INSERT"]}
+    assert mapping_of(alone, f"Realtime-{home}", "herald")["ScalingConfig"] == {"MaximumConcurrency": 5}
 
 
 # --- settings -------------------------------------------------------------------------------------------------
