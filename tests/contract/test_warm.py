@@ -343,6 +343,7 @@ def test_a_large_message_is_kept_whole_and_a_page_tells_its_size(store: WarmStor
     assert read.message == sent
     assert store.put_message(TENANT, StoredMessage(sent)) == StoredMessage(sent)
     assert store.read_messages(key, limit=1).messages == (StoredMessage(sent.without_parts()),)
+    assert store.read_first(key) == StoredMessage(sent.without_parts())
 
 
 @pytest.mark.parametrize(("parts_bytes", "is_shown"), [(FRAME_BYTES_MAX, True), (FRAME_BYTES_MAX + 1, False)])
@@ -405,6 +406,9 @@ def test_ten_written_in_one_millisecond_keep_their_order(store: WarmStore) -> No
         chain.append(put(store, key, id=ids.mint(NOW_MS, after=parent), parent=parent).id)
     assert [stored.message.id for stored in store.read_messages(key, limit=10).messages] == chain[::-1]
     assert store.newest_id(key) == chain[-1]
+    for consistent in (True, False):
+        first = store.read_first(key, consistent=consistent)
+        assert first == store.read_messages(key, limit=10).messages[-1]
 
 
 def test_the_newest_of_a_long_conversation_are_the_newest(store: WarmStore) -> None:
@@ -464,6 +468,7 @@ def test_messages_of_one_conversation_are_no_others(store: WarmStore) -> None:
     sent = put(store, one)
     assert store.read_message(other, sent.id) is None
     assert store.newest_id(other) is None
+    assert store.read_first(other) is None
     assert store.read_messages(other, limit=1).messages == ()
     same_id = message(other, text_parts("another"), id=sent.id)
     assert store.put_message(TENANT, StoredMessage(same_id)) is None

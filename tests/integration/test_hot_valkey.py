@@ -201,6 +201,11 @@ VERBS: dict[str, tuple[int, Callable[[Talk, int], Any]]] = {
     "read_tail": (1, lambda talk, _: talk.tail()),
     "read_tail, of a leaf": (1, lambda talk, _: talk.tail(talk.stream)),
     "read_tail, missing": (1, lambda talk, _: talk.tail(new_id(), reader="r")),
+    "read_tail, with the first message": (1, lambda talk, _: talk.tail(wants_first=True)),
+    "load, with the first message": (
+        1,
+        lambda talk, _: talk.hot.load(talk.key, (), owner="o", first=stored(talk.key, older_id(), role="system")),
+    ),
     "load": (1, lambda talk, _: talk.hot.load(talk.key, [stored(talk.key, older_id())], owner="o", newest=new_id())),
     "load, nothing": (1, lambda talk, _: talk.hot.load(talk.key, (), owner="o", reader="r")),
     "bury": (2, lambda talk, _: talk.hot.bury(talk.key)),

@@ -53,6 +53,10 @@ def awkward(house: House) -> str:
     conversation = house.conversation(title="Awkward 🎨", metadata=values, retention_days=400)
     root = house.message(conversation, parts=[text_part("a\0b"), {"type": "data", "values": values}])
     house.message(conversation, root, parts=[text_part("x" * 20_000)], metadata=values)
+    asked, reply = house.new_id(), house.new_id()
+    house.message(conversation, root, message=asked, fork=True, reply=reply)
+    place = house.stream(conversation, asked, message=reply)
+    house.ok(WORKER, "stream.close", **place, status="complete")
     house.message(conversation, parts=[{"type": "blob", "ref": "https://example.com/x.png"}], fork=True)
     for status, said in (("failed", {"error": {"code": "overloaded"}}), ("stopped", {})):
         place = house.stream(conversation, root, model="model-1", fork=True)
@@ -80,12 +84,17 @@ class Tree:
         self.head = {"title": head.get("title"), "metadata": metadata, "created_at": head["created_at"]}
         self.head["retention_days"] = head.get("retention_days")
 
+    def _said(self, message: Frame) -> Frame:
+        """All but its place; of the answer that was asked for, whether it is below."""
+        told = {name: message[name] for name in message.keys() - self.OWN}
+        if "reply" in told:
+            told["reply"] = told["reply"] in {below["id"] for below in self._below.get(message["id"], [])}
+        return told
+
     def canonical(self, parent: str | None = None) -> list[str]:
         """The branches under a message, with all that each says."""
         return sorted(
-            json.dumps(
-                [{name: said[name] for name in said.keys() - self.OWN}, self.canonical(said["id"])], sort_keys=True
-            )
+            json.dumps([self._said(said), self.canonical(said["id"])], sort_keys=True)
             for said in self._below.get(parent, [])
         )
 
@@ -125,6 +134,8 @@ async def test_what_one_user_exports_another_imports_as_the_same_trees(house: Ho
         assert report.is_whole, report
         wanted, found = trees(exported(house, PHONE)), trees(exported(house, BOB))
         assert len(found) == len(wanted) > len(FILES)
+        assert b'"reply":' in exported(house, BOB)
+        assert len(house.responder.requests) == 1  # when it was asked
         assert found == wanted
 
 
@@ -146,6 +157,8 @@ async def test_exported_imported_elsewhere_and_exported_again_it_is_equal(
             again = await bring(server, ANN, file)
             assert sum(row.sent.added for row in again.rows) == 0
             assert comparable(exported(elsewhere, PHONE)) == wanted
+    assert any("reply" in line for line in wanted)
+    assert elsewhere.responder.requests == []
 
 
 @FORMS

@@ -165,10 +165,10 @@ def test_every_key_goes_by_itself(server: Any, talk: Talk) -> None:
 
 
 def test_of_a_deleted_conversation_only_the_gravestone_is_left(server: Any, talk: Talk) -> None:
-    live = talk.other()
     talk.said(3, role="system")
-    talk.closed(b"[1]", fork=True)
-    talk.settle()
+    answer, live = talk.other(), talk.other()
+    answer.closed(b"[1]", fork=True)
+    answer.settle()
     live.written(b"[1]", fork=True)
     talk.watch("c1")
     talk.watch("c2")

@@ -14,7 +14,7 @@ from local.state import Address
 from tests.integration.test_counts import CountingClient
 from tests.support.hot import REGION as HOT_REGION
 from tests.support.hot import hot_valkey
-from tests.support.house import PHONE, Frame, House, house
+from tests.support.house import PHONE, WORKER, Frame, House, house
 from tests.support.metered import as_written, fill, meter, table_client, turns
 from tests.support.metering import Meter, ObjectCall, ObjectMeter
 from tests.support.moto_table import REGION, TABLE, buckets_of, moto_clients
@@ -203,6 +203,30 @@ def test_the_newest_20_hot_are_one_command_and_no_call_of_the_table(hot: Hot, ac
     assert len(ids) >= 18  # of 20 such messages, as JSON, a frame holds so many
 
 
+@pytest.mark.parametrize("has_begun", ["here", "before"])
+def test_with_the_system_message_that_the_conversation_begins_with_they_are_one_command_too(
+    hot: Hot, has_begun: str
+) -> None:
+    """Whether the hot tier was there when it began, or somebody was first to read it there."""
+    hot.conversation = hot.house.conversation()
+    first = leaf = hot.house.message(hot.conversation, by=WORKER, role="system", text="Be kind.")
+    for _ in range(299):
+        leaf = hot.house.message(hot.conversation, leaf)
+    if has_begun == "before":
+        keys = HotKeys(hot.house.key(hot.conversation))
+        for name in (keys.register, keys.tail, keys.first):
+            hot.server.delete(name)
+    hot.house.ok(PHONE, "context.read", conversation=hot.conversation, max_messages=50, max_tokens=10_000)
+    hot.house.warm.unavailable = True
+    before = hot.client.sent
+    for bounds in ({"max_messages": 20}, {"max_messages": 50, "max_tokens": 10_000}):
+        hot.house.replace(owners=Owners())
+        page = hot.house.ok(PHONE, "context.read", conversation=hot.conversation, **bounds)
+        assert [message["id"] for message in page["messages"]][:: bounds["max_messages"] - 1] == [first, leaf]
+        assert page["tier"] == "hot"
+    assert hot.client.sent - before == 2
+
+
 @pytest.mark.parametrize("action", ["message.list", "context.read"])
 def test_so_they_are_among_100_000_other_keys(crowded: Hot, action: str) -> None:
     crowded.house.warm.unavailable = True
@@ -210,6 +234,22 @@ def test_so_they_are_among_100_000_other_keys(crowded: Hot, action: str) -> None
     assert crowded.read(action)["tier"] == "hot"
     assert crowded.client.sent - before == 1
     assert crowded.commands_within() - within <= 10  # the script's own, and the one that asked
+
+
+def test_a_cold_context_is_three_small_reads_of_the_table_and_two_ranged_reads(cold: Cold) -> None:
+    """Whose it is, where it lies, whether it begins in the table; the newest messages, and the beginning."""
+    leaf = cold.stored[-1].message.id
+    with cold.table.counting() as asked, cold.bucket.counting() as given:
+        page = cold.house.ok(PHONE, "context.read", conversation=cold.conversation, leaf=leaf, max_messages=10)
+    assert [message["id"] for message in page["messages"]] == [each.message.id for each in cold.stored[-10:]]
+    assert [(call.operation, call.sort_keys) for call in asked] == [
+        ("Query", ("gone",)),
+        ("Query", ("s#",)),
+        ("Query", ("m#",)),
+    ]
+    assert sum(call.units for call in asked) <= 3
+    assert [call.operation for call in given] == ["GetObject"] * 2
+    assert [cold.held(call)[0].message.id for call in given][1] == cold.stored[0].message.id
 
 
 def test_a_settled_tail_takes_little_more_than_its_messages_packed(hot: Hot) -> None:

@@ -11,12 +11,13 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from valkey import Valkey
 from valkey.exceptions import ResponseError
 
 from local.ports import free_port
 from local.state import Address
-from tests.support.hot import COMPLETE, Talk, client_of, hot_valkey, new_id
+from tests.support.hot import COMPLETE, Talk, client_of, hot_valkey, new_id, older_id
 from tests.support.relay import HOST, Relay
 from threadkeep.domain.errors import HotUnavailable
 from threadkeep.domain.streams import Accepted, Alive, Due, Duplicate, Opened, Resumed, Sealed
@@ -171,6 +172,22 @@ def test_a_server_that_lost_its_scripts_is_given_them_again(single: Any, valkey_
         for offset in range(3):
             single.script_flush()
             assert talk.append(epoch, offset) == Accepted(offset + 1)
+
+
+def test_a_first_message_that_full_memory_does_not_take_is_not_known(single: Any, valkey_single: Address) -> None:
+    """Else a later one would be taken for it."""
+    older = older_id()
+    with talking(valkey_single) as talk:
+        talk.said(2)
+        talk.fill(new_id(), parent=talk.tail().leaf)
+        assert talk.tail(limit=1, wants_first=True).first is None
+        memory = single.config_get("maxmemory")["maxmemory"]
+        single.config_set("maxmemory", "1mb")
+        try:
+            talk.fill(older, role="system")
+        finally:
+            single.config_set("maxmemory", memory)
+        assert talk.tail(limit=1, wants_first=True).first is UNSET
 
 
 def test_full_memory_refuses_what_fills_it_whole_and_lets_through_what_empties_it(

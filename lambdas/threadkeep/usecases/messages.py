@@ -38,7 +38,8 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     stands = message if existing is None else existing.message
     # Filled and told again where it is repeated: the first run may have died before it did.
     tell(services, key, _fill(services, key, existing or StoredMessage(message)), frames.message_created(stands))
-    if command.reply is not UNSET and services.responder is not None:
+    # What says how it ended is told of what has been: its answer was asked for then.
+    if command.reply is not UNSET and command.status is UNSET and services.responder is not None:
         ask(services, caller, parent=stands.id, conversation=stands.conversation, reply=command.reply, fork=False)
     reply: Reply = {"message": frames.fit(stands)}
     return reply if existing is None else reply | {"duplicate": True}

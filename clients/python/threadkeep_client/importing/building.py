@@ -62,6 +62,7 @@ class Message:
     model: str | None
     usage: JsonObject | None
     error: JsonObject | None
+    reply: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ def build(draft: Draft, identity: Identity, *, now_ms: int, salt: str = "") -> B
     minted = _Ids(draft, identity, now_ms=now_ms, salt=salt).mint(ordered)
     current = _current(draft, nearest, minted.messages)
     metadata = _metadata(draft, minted.messages, current)
-    messages = [_message(node, above, minted.messages) for node, above in ordered]
+    messages = [_message(node, above, minted, draft.notes) for node, above in ordered]
     return Built(
         form=draft.form,
         source=draft.source,
@@ -122,6 +123,7 @@ def build(draft: Draft, identity: Identity, *, now_ms: int, salt: str = "") -> B
 class _Minted:
     conversation: str
     messages: dict[str, str]
+    are_kept: bool = False
 
 
 class _Ids:
@@ -136,7 +138,7 @@ class _Ids:
     def mint(self, ordered: list[tuple[Node, str | None]]) -> _Minted:
         """Ids of the conversation and of its messages, by their ids in the export; each greater than its parent's."""
         if self._keeps:
-            return _Minted(self._draft.source, {node.source: node.source for node, _ in ordered})
+            return _Minted(self._draft.source, {node.source: node.source for node, _ in ordered}, are_kept=True)
         known = [at for node, _ in ordered if (at := self._time_of(node)) is not None]
         created = self._past(self._draft.created_ms) or min(known, default=1)
         ids: dict[str, str] = {}
@@ -193,7 +195,14 @@ def _metadata(draft: Draft, ids: dict[str, str], current: str | None) -> JsonObj
     return metadata
 
 
-def _message(node: Node, above: str | None, ids: dict[str, str]) -> Message:
+def _message(node: Node, above: str | None, minted: _Minted, notes: Counter[str]) -> Message:
+    ids = minted.messages
+    reply = ids.get(node.reply or "", node.reply if minted.are_kept else None)
+    # `message.create` alone takes it, and that takes neither `usage` nor `error`.
+    if node.usage is not None or node.error is not None:
+        reply = None
+    if node.reply is not None and reply is None:
+        notes["replies_dropped"] += 1
     return Message(
         id=ids[node.source],
         parent=None if above is None else ids[above],
@@ -204,4 +213,5 @@ def _message(node: Node, above: str | None, ids: dict[str, str]) -> Message:
         model=node.model,
         usage=node.usage,
         error=node.error,
+        reply=reply,
     )

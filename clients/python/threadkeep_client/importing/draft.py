@@ -35,6 +35,7 @@ class Node:
         parent: the id of the one above, which may not be there; None for a root.
         time_ms: when it was written, in ms since 1970; None where the export does not say, or says what cannot be.
         is_message: whether there is a message; else it only holds its children together.
+        reply: the id of the answer that was asked for with it; only of what Threadkeep wrote itself.
         is_hidden: whether the service that it comes from never showed it.
     """
 
@@ -50,6 +51,7 @@ class Node:
     metadata: JsonObject = field(default_factory=dict)
     usage: JsonObject | None = None
     error: JsonObject | None = None
+    reply: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)

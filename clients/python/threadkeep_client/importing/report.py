@@ -23,7 +23,7 @@ NOTES: Final = {
     "titles_cut": "titles longer than 512 characters, cut",
     "metadata_dropped": "fields of metadata that did not fit 16 KiB, left out",
     "contents_dropped": "contents over 8 MiB, nested too deeply or no JSON, left out",
-    "replies_dropped": "questions whose field `reply` was left out: it would have asked for an answer again",
+    "replies_dropped": "questions whose field `reply` was left out: it names an answer that is not in the export",
     "damaged": "messages that could not be read for this export; what stood under them begins a branch of its own",
     "files_missing": "files that are not in this deployment; what is known of them is kept",
 }

@@ -138,6 +138,8 @@ class _Sender:
         if _has_end(message):
             return await self._close(message, parts, fields)
         try:
+            # With its `status` it asks nobody for the answer that `reply` names.
+            fields |= {} if message.reply is None else {"reply": message.reply}
             return await self._create(message, parts, fields | {"fork": fork})
         except ConflictError as error:
             if error.reason == "id_taken":

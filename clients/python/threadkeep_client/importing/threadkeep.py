@@ -27,7 +27,7 @@ def read(values: list[JsonObject]) -> Draft:
     """
     head, *lines = values
     draft = _head(head)
-    draft.nodes = [_node(line, draft.notes) for line in lines if line["type"] == "message"]
+    draft.nodes = [_node(line) for line in lines if line["type"] == "message"]
     _note_damage([line for line in lines if line["type"] == "damaged"], draft.notes)
     _check(draft)
     return draft
@@ -65,7 +65,7 @@ def restore(draft: Draft, metadata: JsonObject, messages: list[JsonObject | None
             "status": node.status,
             "model": node.model,
         }
-        restored.nodes.append(_node(said | (added or {}), restored.notes))
+        restored.nodes.append(_node(said | (added or {})))
     damaged = metadata.get("damaged")
     _note_damage(damaged if isinstance(damaged, list) else [], restored.notes)
     _check(restored)
@@ -93,7 +93,7 @@ def _head(head: JsonObject) -> Draft:
     return draft
 
 
-def _node(message: JsonObject, notes: Counter[str]) -> Node:
+def _node(message: JsonObject) -> Node:
     source, parent, role = message.get("id"), message.get("parent"), message.get("role")
     status, parts = message.get("status", "complete"), message.get("parts")
     if not isinstance(source, str) or not ID_PATTERN.fullmatch(source):
@@ -104,9 +104,7 @@ def _node(message: JsonObject, notes: Counter[str]) -> Node:
         raise RefusedError(f"message {source} comes without its `parts`")
     if parent is not None and not isinstance(parent, str):
         raise RefusedError(f"the `parent` of message {source} is no id")
-    if "reply" in message:
-        # Sent again it would ask whatever answers here for an answer; the one that was wanted has its own message.
-        notes["replies_dropped"] += 1
+    reply = message.get("reply")
     return Node(
         source=source,
         parent=parent,
@@ -117,6 +115,7 @@ def _node(message: JsonObject, notes: Counter[str]) -> Node:
         metadata=_object("metadata", message.get("metadata")),
         usage=_object("usage", message["usage"]) if message.get("usage") is not None else None,
         error=_object("error", message["error"]) if message.get("error") is not None else None,
+        reply=reply if isinstance(reply, str) and ID_PATTERN.fullmatch(reply) else None,
     )
 
 

@@ -59,15 +59,15 @@ def lines(tmp_path: Path, *values: Any) -> Path:
     return path
 
 
-def test_everything_is_as_it_was_but_what_asks_for_an_answer(tmp_path: Path) -> None:
+def test_everything_is_as_it_was(tmp_path: Path) -> None:
     built = read_one(lines(tmp_path, HEAD, *MESSAGES), CONVERSATION)
     assert (built.id, built.title, built.retention_days) == (CONVERSATION, "Rivers", 30)
     assert built.metadata == HEAD["metadata"]
     for one, told in zip(built.messages, MESSAGES, strict=True):
-        for name in ("id", "parent", "role", "parts", "status", "metadata", "model", "usage", "error"):
+        for name in ("id", "parent", "role", "parts", "status", "metadata", "model", "usage", "error", "reply"):
             assert getattr(one, name) == told.get(name), name
     assert repr(built.messages[0].metadata) == repr(MESSAGES[0]["metadata"]), "numbers keep their kinds"
-    assert built.notes == {"replies_dropped": 1}
+    assert built.notes == {}
 
 
 def test_a_conversation_without_messages_is_one_all_the_same(tmp_path: Path) -> None:
@@ -81,6 +81,7 @@ def test_with_new_ids_the_tree_the_order_and_what_names_them_stay(tmp_path: Path
     question, answer = built.messages
     assert not {built.id, question.id, answer.id} & {CONVERSATION, QUESTION, ANSWER, again.id}
     assert answer.parent == question.id < answer.id
+    assert question.reply == answer.id
     assert built.metadata == {"current_node": question.id, "mine": [1, 1.0]}
     assert question.id[:13] == QUESTION[:13], "it keeps its date"
 
@@ -125,6 +126,14 @@ def test_what_could_not_be_exported_is_told_and_what_stood_under_it_begins_anew(
     assert same.notes == built.notes
 
 
+def test_with_new_ids_an_answer_that_is_not_there_is_named_by_nobody(tmp_path: Path) -> None:
+    path = lines(tmp_path, HEAD, MESSAGES[0])
+    assert read_one(path, CONVERSATION).messages[0].reply == ANSWER
+    built = read_one(path, CONVERSATION, salt="1")
+    assert built.messages[0].reply is None
+    assert built.notes == {"replies_dropped": 1}
+
+
 def test_lines_of_a_later_version_are_passed_over(tmp_path: Path) -> None:
     later = {"type": "annotation", "conversation": CONVERSATION, "x": 1}
     built = read_one(lines(tmp_path, HEAD, MESSAGES[0], later, MESSAGES[1]), CONVERSATION)
@@ -135,7 +144,7 @@ def in_chatgpts_form() -> dict[str, Any]:
     """As our export writes it: what the form cannot say stands in `metadata.threadkeep`."""
     mapping: dict[str, Any] = {"root": {"id": "root", "parent": None, "children": [QUESTION], "message": None}}
     for told, parent in zip(MESSAGES, ("root", QUESTION), strict=True):
-        own = {name: value for name, value in told.items() if name not in {"type", "conversation", "tokens", "reply"}}
+        own = {name: value for name, value in told.items() if name not in {"type", "conversation", "tokens"}}
         mapping[told["id"]] = {
             "id": told["id"],
             "parent": parent,

@@ -342,6 +342,20 @@ def test_a_stream_that_cannot_be_opened_in_time_is_for_another_delivery(scene: S
 # --- faults ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("is_hot", [True, False])
+def test_the_model_is_told_what_a_chat_of_300_messages_begins_with(scene: Scene, *, is_hot: bool) -> None:
+    scene.house.hot.unavailable = not is_hot
+    scene.conversation = scene.house.conversation()
+    leaf = scene.house.message(scene.conversation, by=WORKER, role="system", text="Answer in verse.")
+    for _ in range(299):
+        leaf = scene.house.message(scene.conversation, leaf)
+    scene.question, scene.reply = leaf, scene.house.new_id()
+    scene.house.hot.unavailable = False
+    assert scene.respond((0.1, TextPiece("Yes.")), (0.2, Ended("stop"))) == "complete"
+    assert scene.model.prompts[0].system == "Answer in verse."
+    assert len(scene.model.prompts[0].turns) == 1  # of one person, without an answer
+
+
 def test_a_context_that_cannot_be_read_fails_the_answer_as_unavailable(scene: Scene) -> None:
     def table_goes(command: object) -> None:
         scene.house.warm.unavailable = isinstance(command, OpenStream)

@@ -316,6 +316,20 @@ def test_a_repeated_message_is_told_again_since_its_first_run_may_have_died_befo
     assert [frame["message"] for frame in house.frames(LAPTOP)] == [message]
 
 
+def test_who_says_how_a_message_ended_asks_for_no_answer(house: House, conversation: str) -> None:
+    """The fault: an import has every question of years answered again."""
+    for status, asked in (({}, 1), ({"status": "complete"}, 0)):
+        house.responder.requests.clear()
+        answer = house.new_id()
+        said = {"role": "user", "parts": [text_part("Why?")], "reply": answer, "fork": True, "parent": None}
+        message = house.ok(WORKER, "message.create", conversation=conversation, **said, **status)["message"]
+        assert message["reply"] == answer
+        assert len(house.responder.requests) == asked
+        again = house.ok(WORKER, "message.create", conversation=conversation, message=message["id"], **said, **status)
+        assert again["duplicate"] is True
+        assert len(house.responder.requests) == 2 * asked
+
+
 def test_a_viewer_who_is_gone_is_forgotten(house: House, conversation: str) -> None:
     house.ok(LAPTOP, "conversation.subscribe", conversation=conversation)
     house.push.gone.add(LAPTOP.connection)
