@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -17,12 +18,15 @@ from websockets.asyncio.client import ClientConnection
 from smoke import raw
 from smoke.target import Target
 from stacks import naming
-from threadkeep_client import Client, ConnectionFailedError, NotFoundError, ThreadkeepError, new_id
+from threadkeep_client import Client, ConnectionFailedError, ConnectionSettings, NotFoundError, ThreadkeepError, new_id
 
 _AWS: Final = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 2})
 T = TypeVar("T")
 
 _POLL_S: Final = 2.0
+_PATIENT: Final = ConnectionSettings(open_s=raw.OPEN_S, reply_s=20.0, deadline_s=60.0)
+"""What is looked at is not how quickly a busy deployment answers, except where that is the line."""
+_PAGES_MAX: Final = 20
 ERASE_SECONDS_MAX: Final = 60.0
 
 
@@ -39,7 +43,9 @@ class Ground:
         self.target = target
         self.patience_s = patience_s
         self._made: list[str] = []
+        self._session: Any = None
         self._clients: dict[tuple[str, str], Any] = {}
+        self._making = threading.Lock()
         self._secrets = (
             *target.secrets,
             *(environment.get(name, "") for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")),
@@ -49,15 +55,11 @@ class Ground:
 
     def user(self, url: str | None = None) -> Client:
         """A client of the user, at the target's URL or at another region's."""
-        return Client(url or self.target.url, self.target.token)
-
-    def other(self) -> Client:
-        """A client of somebody else."""
-        return Client(self.target.url, self.target.other_token)
+        return Client(url or self.target.url, self.target.token, settings=_PATIENT)
 
     def worker(self) -> Client:
         """A client of a worker."""
-        return Client(self.target.url, self.target.produce_token)
+        return Client(self.target.url, self.target.produce_token, settings=_PATIENT)
 
     @asynccontextmanager
     async def socket(self, token: str | None = None, **options: Any) -> AsyncIterator[ClientConnection]:
@@ -104,18 +106,43 @@ class Ground:
             botocore.exceptions.ClientError: it was refused.
             botocore.exceptions.BotoCoreError: it could not be made.
         """
-        call = getattr(self._aws(service, region or self.target.region), operation)
-        answer: dict[str, Any] = await asyncio.to_thread(call, **parameters)
-        return answer
+        return await asyncio.to_thread(self._call, service, region or self.target.region, operation, parameters)
 
-    def _aws(self, service: str, region: str, endpoint: str | None = None) -> Any:
-        key = (service + (endpoint or ""), region)
-        if key not in self._clients:
-            session: Any = boto3.Session()
-            self._clients[key] = session.client(
-                service, region_name=region, endpoint_url=endpoint or self.target.endpoint, config=_AWS
-            )
-        return self._clients[key]
+    async def listed(self, service: str, operation: str, items: str, **parameters: Any) -> list[dict[str, Any]]:
+        """What a call lists under a name, of all its pages; AWS may give an empty one before the next.
+
+        Raises:
+            botocore.exceptions.ClientError: it was refused.
+        """
+        found: list[dict[str, Any]] = []
+        token: dict[str, str] = {}
+        for _ in range(_PAGES_MAX):
+            page = await self.ask(service, operation, **parameters, **token)
+            found += page.get(items, [])
+            token = {name: page[name] for name in ("NextToken", "nextToken") if page.get(name)}
+            if not token:
+                break
+        return found
+
+    async def log_lines(self, group: str, since_ms: int, pattern: str = "") -> list[str]:
+        """Lines of a log group since then, that match CloudWatch's filter pattern."""
+        listed = await self.listed(
+            "logs", "filter_log_events", "events", logGroupName=group, startTime=since_ms, filterPattern=pattern
+        )
+        return [event["message"] for event in listed]
+
+    def _call(
+        self, service: str, region: str, operation: str, parameters: dict[str, Any], endpoint: str | None = None
+    ) -> dict[str, Any]:
+        with self._making:  # a session is not for several threads, and clients are slow to make
+            key = (service, region)
+            if key not in self._clients:
+                self._session = self._session or boto3.Session()
+                self._clients[key] = self._session.client(
+                    service, region_name=region, endpoint_url=endpoint or self.target.endpoint, config=_AWS
+                )
+        answer: dict[str, Any] = getattr(self._clients[key], operation)(**parameters)
+        return answer
 
     async def connections(self, operation: str, **parameters: Any) -> dict[str, Any]:
         """One call to `@connections`, with the credentials of whoever runs the pack."""
@@ -126,9 +153,9 @@ class Ground:
             stage=self.target.stage,
             local_endpoint=self.target.endpoint,
         ).connections_url
-        call = getattr(self._aws("apigatewaymanagementapi", self.target.region, address), operation)
-        answer: dict[str, Any] = await asyncio.to_thread(call, **parameters)
-        return answer
+        return await asyncio.to_thread(
+            self._call, "apigatewaymanagementapi", self.target.region, operation, parameters, address
+        )
 
     async def function(self, bulkhead: str, region: str | None = None) -> dict[str, Any]:
         """A function's configuration."""
@@ -139,6 +166,11 @@ class Ground:
         """The table's description, as a region has it."""
         answer = await self.ask("dynamodb", "describe_table", region=region, TableName=self.table_name)
         return dict(answer["Table"])
+
+    async def other_regions(self) -> list[str]:
+        """Those of the deployment but the target's: as given, and as the table has replicas."""
+        regions = {*self.target.regions, *(each["RegionName"] for each in (await self.table()).get("Replicas", []))}
+        return sorted(regions - {self.target.region})
 
     @cached_property
     def table_name(self) -> str:
@@ -165,8 +197,7 @@ class Ground:
         Raises:
             LookupError: the region has none of that name.
         """
-        answer = await self.ask("apigatewayv2", "get_apis", region=region, MaxResults="500")
-        for api in answer["Items"]:
+        for api in await self.listed("apigatewayv2", "get_apis", "Items", region=region):
             if api["Name"] == self.table_name:
                 return dict(api)
         raise LookupError(f"no API named {self.table_name} in {region or self.target.region}")

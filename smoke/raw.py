@@ -13,6 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
+OPEN_S: Final = 60.0
 ABNORMAL: Final = 1006
 """No close frame came (RFC 6455, section 7.1.5)."""
 _LOG: Final = logging.getLogger("smoke.socket")
@@ -38,7 +39,7 @@ async def dial(
         additional_headers={"Authorization": f"Bearer {token}"} if in_header else {},
         subprotocols=[Subprotocol(name) for name in subprotocols] or None,
         user_agent_header=agent,
-        open_timeout=30,
+        open_timeout=OPEN_S,
         close_timeout=2,
         ping_interval=None,
         max_size=4 * 1024 * 1024,

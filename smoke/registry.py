@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Literal
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 
 from smoke.ground import Ground
 from smoke.outcome import Outcome
 
-Function = Callable[[Ground], Awaitable[Outcome]]
+Function = Callable[[Ground], Coroutine[Any, Any, Outcome]]
 Turn = Literal["alone", "together", "last"]
 
 _CHECKS: Final[dict[str, Check]] = {}

@@ -110,10 +110,10 @@ async def _outcome(ground: Ground, check: Check, ends: float | None) -> tuple[Ou
         return failed("the time of the whole run was up before it began"), True
     is_fault = False
     try:
-        async with asyncio.timeout(left):
+        async with asyncio.timeout(left) as whole:
             found = await check.run(ground)
     except TimeoutError:
-        found, is_fault = failed(f"not done, or no answer, within {left:.0f} s"), True
+        found, is_fault = failed(f"not done within {left:.0f} s" if whole.expired() else "no answer in time"), True
     except ClientError as error:
         # AWS is told by its code: its texts are long and name identities. That it refuses is a finding.
         found = failed(f"AWS refused {error.operation_name}: {error.response.get('Error', {}).get('Code')}")

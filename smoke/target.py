@@ -27,7 +27,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         url: of one region's WebSocket API.
         stage: the deployment's name.
         region: the region behind the URL.
-        regions: all of the deployment, the home region first; as given, or only `region`.
+        regions: of the deployment, as given, or only `region`; the table knows the others too.
         api_id: of the API behind the URL; empty where the URL is a domain of one's own.
         endpoint: of the local cloud's AWS emulator; None on AWS.
         token, other_token, produce_token: of a user (`chat`), of a user who may not see the first one's conversations,

@@ -54,7 +54,7 @@ async def the_lifecycle_is_set(ground: Ground) -> Outcome:
 @check("bucket-copies")
 async def segments_lie_in_every_region(ground: Ground) -> Outcome:
     """The archiver writes them everywhere itself; S3 replicates nothing."""
-    home, *others = ground.target.regions
+    home, others = ground.target.region, await ground.other_regions()
     try:
         await ground.ask("s3", "get_bucket_replication", region=home, Bucket=await _bucket(ground, home))
     except ClientError as error:

@@ -15,7 +15,7 @@ from stacks import naming
 from stacks.bulkheads import AUTHORIZER, ROUTE_BULKHEADS
 
 _AT_ONCE: Final = 12
-_ROUNDS: Final = 20
+_ROUNDS: Final = 5
 _RUNTIME: Final = "python3.14"
 
 
@@ -81,8 +81,8 @@ async def the_code_runs_on_the_runtime_that_it_is_bundled_for(ground: Ground) ->
 @check("aliases")
 async def the_gateway_calls_the_functions_themselves(ground: Ground) -> Outcome:
     """With an alias in between, a deployment would have to be seen to move it; and so would SnapStart."""
-    answer = await ground.ask("apigatewayv2", "get_integrations", ApiId=await ground.api_id(), MaxResults="500")
-    functions = [item["IntegrationUri"].partition(":function:")[2] for item in answer["Items"]]
+    called = await ground.listed("apigatewayv2", "get_integrations", "Items", ApiId=await ground.api_id())
+    functions = [item["IntegrationUri"].partition(":function:")[2] for item in called]
     qualified = [name for name in functions if ":" in name.partition("/invocations")[0]]
     snapping = []
     for bulkhead in ROUTE_BULKHEADS:

@@ -53,10 +53,7 @@ async def access_logs_say_what_and_not_who(ground: Ground) -> Outcome:
     await _ping(ground)
 
     async def look() -> list[dict[str, Any]]:
-        listed = await ground.ask(
-            "logs", "filter_log_events", logGroupName=group, startTime=since_ms, filterPattern='"ping"'
-        )
-        return [json.loads(event["message"]) for event in listed["events"]]
+        return [json.loads(line) for line in await ground.log_lines(group, since_ms, '"ping"')]
 
     lines = await ground.until(look, ground.late(300))
     if not lines:

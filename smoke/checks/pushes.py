@@ -79,11 +79,8 @@ async def _own_connection(ground: Ground, agent: str) -> str | None:
     asked: set[str] = set()
 
     async def look() -> str | None:
-        listed = await ground.ask(
-            "logs", "filter_log_events", logGroupName=group, startTime=since_ms, filterPattern='"CONNECT"'
-        )
-        for event in listed["events"]:
-            name = _field_of(event["message"], "connection")
+        for line in await ground.log_lines(group, since_ms, '"CONNECT"'):
+            name = _field_of(line, "connection")
             if name and name not in asked and len(asked) < _NAMES_MAX:
                 asked.add(name)
                 if await _agent_of(ground, name) == agent:

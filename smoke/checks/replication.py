@@ -22,17 +22,10 @@ _ROUNDS: Final = 5
 _SETTLE_S: Final = 10.0
 
 
-async def _away(ground: Ground) -> list[str]:
-    """The regions of the table other than the target's."""
-    regions = {ground.target.region, *ground.target.regions}
-    regions |= {replica["RegionName"] for replica in (await ground.table()).get("Replicas", [])}
-    return sorted(regions - {ground.target.region})
-
-
 @check("replication-lag", seconds_max=100)
 async def how_long_until_the_others_have_it(ground: Ground) -> Outcome:
     """From the reply here to the item there, asked for ten times a second."""
-    others = await _away(ground)
+    others = await ground.other_regions()
     if not others:
         return not_applicable(_ONE_REGION)
     async with ground.user() as user:
@@ -55,7 +48,7 @@ async def how_long_until_the_others_have_it(ground: Ground) -> Outcome:
 @check("replication-conflict", seconds_max=100)
 async def the_last_writer_wins_everywhere(ground: Ground) -> Outcome:
     """Two regions change one title at one time; afterwards they agree, and on one of the two."""
-    others = await _away(ground)
+    others = await ground.other_regions()
     if not others:
         return not_applicable(_ONE_REGION)
     url = f"{(await ground.api(others[0]))['ApiEndpoint']}/{ground.target.stage}"
@@ -78,7 +71,7 @@ async def the_last_writer_wins_everywhere(ground: Ground) -> Outcome:
 
 async def _in_each(ground: Ground, fault: Callable[[str, dict[str, Any]], Awaitable[str]], what: str) -> Outcome:
     """Read something back in every region, and say where it is otherwise."""
-    regions = [ground.target.region, *await _away(ground)]
+    regions = [ground.target.region, *await ground.other_regions()]
     faults = [found for region in regions if (found := await fault(region, await ground.table(region)))]
     return held(f"{what} in {', '.join(regions)}", faults, shows=False)
 
@@ -108,7 +101,7 @@ async def every_replica_is_protected(ground: Ground) -> Outcome:
 @check("replica-keys")
 async def every_replica_has_its_regions_key(ground: Ground) -> Outcome:
     """The templates name the key by an alias's ARN: which key DynamoDB made of it, and that the table is usable."""
-    regions = [ground.target.region, *await _away(ground)]
+    regions = [ground.target.region, *await ground.other_regions()]
     faults = []
     for region in regions:
         sse = (await ground.table(region)).get("SSEDescription", {})

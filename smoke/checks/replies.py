@@ -18,7 +18,7 @@ _TOKEN_BYTES: Final = 4096
 _SILENT_S: Final = 1.0
 
 
-@check("route-response")
+@check("route-response", turn="alone")
 async def replies_go_to_the_caller_alone(ground: Ground) -> Outcome:
     """A ping among three connections; and every route has its response."""
     async with AsyncExitStack() as stack:
@@ -33,17 +33,17 @@ async def replies_go_to_the_caller_alone(ground: Ground) -> Outcome:
             except TimeoutError:
                 continue
             faults.append(f"another connection of {name} was sent something")
-    routes = await ground.ask("apigatewayv2", "get_routes", ApiId=await ground.api_id(), MaxResults="500")
-    keys = {route["RouteKey"] for route in routes["Items"]} - _NO_REPLY
+    routes = await ground.listed("apigatewayv2", "get_routes", "Items", ApiId=await ground.api_id())
+    keys = {route["RouteKey"] for route in routes} - _NO_REPLY
     with_response = {
-        route["RouteKey"] for route in routes["Items"] if route.get("RouteResponseSelectionExpression") == "$default"
+        route["RouteKey"] for route in routes if route.get("RouteResponseSelectionExpression") == "$default"
     }
     if bare := sorted(keys - with_response):
         faults.append(f"replied, but {len(bare)} of {len(keys)} routes have no route response")
     return held(f"the caller got its reply, two other connections nothing; {len(keys)} routes", faults, shows=True)
 
 
-@check("subprotocol-echo")
+@check("subprotocol-echo", turn="alone")
 async def the_subprotocol_is_echoed(ground: Ground) -> Outcome:
     """As a browser offers it, the token beside it."""
     offered = (_PROTOCOL, f"bearer.{ground.target.token}")
@@ -53,7 +53,7 @@ async def the_subprotocol_is_echoed(ground: Ground) -> Outcome:
         return failed("nothing came back" if socket.subprotocol is None else "something else came back")
 
 
-@check("token-4k")
+@check("token-4k", turn="alone")
 async def a_header_as_long_as_the_longest_token_gets_through(ground: Ground) -> Outcome:
     """The token is what it is, so another entry of the list makes the header as long as one of 4 KiB would."""
     padding = "pad." + "a" * max(1, _TOKEN_BYTES - len(ground.target.token))

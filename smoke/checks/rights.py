@@ -25,8 +25,7 @@ async def functions_write_their_logs(ground: Ground) -> Outcome:
         await exchange(socket, frame("ping", ref="smoke"))
 
     async def look() -> int:
-        answer = await ground.ask("logs", "filter_log_events", logGroupName=group, startTime=since_ms, limit=50)
-        return len(answer["events"])
+        return len(await ground.log_lines(group, since_ms))
 
     count = await ground.until(look, ground.late(300))
     return shown(f"{count} lines of the last minute") if count else failed("no line came in time")

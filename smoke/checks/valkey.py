@@ -145,12 +145,10 @@ async def _reported_ms(ground: Ground, config: dict[str, Any], since_ms: int) ->
     """Of warm invocations since then, of everybody's."""
     group = config.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{config['FunctionName']}"
     try:
-        listed = await ground.ask(
-            "logs", "filter_log_events", logGroupName=group, startTime=since_ms, filterPattern="REPORT"
-        )
+        lines = await ground.log_lines(group, since_ms, "REPORT")
     except ClientError as error:
         if error.response["Error"]["Code"] == "ResourceNotFoundException":
             return []
         raise
-    warm = (event["message"] for event in listed["events"] if _INIT not in event["message"])
+    warm = (line for line in lines if _INIT not in line)
     return [float(found[1]) for found in map(_REPORT.search, warm) if found]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -35,14 +35,14 @@ ALARM: Final[dict[str, Any]] = {"AlarmName": "a", "StateValue": "OK"}
 
 
 @asynccontextmanager
-async def ground(account: dict[str, Answer] | None = None, **settings: Any) -> AsyncIterator[tuple[Ground, Deployment]]:
+async def ground(account: Mapping[str, Any] | None = None, **settings: Any) -> AsyncIterator[tuple[Ground, Deployment]]:
     """The pack's ground before such a gateway."""
     async with deployed(HotMemory(SystemClock(), region=REGION), KEY, **settings) as running:
         of = target(running.gateway.url, key=KEY)
         yield ToldGround(account, of=of), running
 
 
-async def found(line: str, account: dict[str, Answer] | None = None, **settings: Any) -> Outcome:
+async def found(line: str, account: Mapping[str, Any] | None = None, **settings: Any) -> Outcome:
     async with ground(account, **settings) as (standing, _):
         return await all_checks()[line].run(standing)
 

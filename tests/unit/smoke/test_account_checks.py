@@ -9,6 +9,7 @@ import copy
 import datetime as dt
 import gzip
 import io
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
@@ -125,6 +126,7 @@ GOOD: Final[dict[str, tuple[Verdict, dict[str, Answer]]]] = {
             "s3.get_bucket_replication": refusal("ReplicationConfigurationNotFoundError", "GetBucketReplication"),
             "s3.list_objects_v2": {"Contents": [{"Key": SEGMENT_KEY}]},
             "s3.head_object": {"ContentLength": 1},
+            "dynamodb.describe_table": {"Table": TABLE},
         },
     ),
     "lifecycle-acts": (
@@ -279,7 +281,7 @@ OTHERWISE: Final[list[tuple[str, dict[str, Answer]]]] = [
 """One thing in it changed."""
 
 
-async def found(line: str, *changes: dict[str, Answer], regions: tuple[str, ...] = (REGION, "us-east-1")) -> Outcome:
+async def found(line: str, *changes: Mapping[str, Any], regions: tuple[str, ...] = (REGION, "us-east-1")) -> Outcome:
     _, account = copy.copy(GOOD[line])
     told = dict(account)
     for change in changes:
@@ -329,4 +331,13 @@ async def test_what_athena_wrote_down_is_deleted() -> None:
 async def test_with_one_region_nothing_is_said_of_replicas() -> None:
     alone = {"dynamodb.describe_table": {"Table": TABLE | {"Replicas": []}}}
     assert (await found("replica-keys", alone, regions=(REGION,))).verdict is Verdict.NOT_APPLICABLE
-    assert (await found("bucket-copies", regions=(REGION,))).verdict is Verdict.NOT_APPLICABLE
+    assert (await found("bucket-copies", alone, regions=(REGION,))).verdict is Verdict.NOT_APPLICABLE
+
+
+async def test_what_comes_in_pages_is_read_to_the_end_past_empty_ones() -> None:
+    pages: dict[str | None, dict[str, Any]] = {
+        None: {"events": [], "nextToken": "1"},
+        "1": {"events": [{"message": "late"}]},
+    }
+    ground = ToldGround({"logs.filter_log_events": lambda **asked: pages[asked.get("nextToken")]})
+    assert await ground.log_lines("group", 0, "late") == ["late"]
