@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest_plugins = ["tests.support.services", "tests.support.canaries", "tests.support.tenancy"]
+pytest_plugins = ["tests.support.tenancy", "tests.support.services", "tests.support.canaries"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,7 +8,7 @@ from valkey import Valkey
 
 from local.state import Address
 from tests.support.hot import Talk, client_of, hot_valkey
-from tests.support.leftovers import keys_left_for_ever
+from tests.support.leftovers import keys_left_for_ever, keys_of_nobody
 from threadkeep.stores.hot_keys import HotKeys
 
 
@@ -28,5 +28,6 @@ def test_any_other_key_without_an_end_is_found(valkey_cluster: Address) -> None:
         server: Any = untyped
         server.set("planted", "x")
         assert "planted" in keys_left_for_ever(valkey_cluster)
+        assert "planted" in keys_of_nobody(valkey_cluster)
         server.delete("planted")
         assert "planted" not in keys_left_for_ever(valkey_cluster)

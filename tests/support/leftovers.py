@@ -7,7 +7,16 @@ from typing import Any
 from valkey import Valkey
 
 from local.state import Address
+from tests.support.tenancy import names_a_tenant
 from threadkeep.stores.hot_keys import DEADLINES, HotKeys, deadline_entry, deadlines_of, stream_of_state
+
+
+def keys_of_nobody(address: Address) -> list[str]:
+    """Keys that name no tenant, of all that a deployment's functions have left; the deadline index apart."""
+    with Valkey(host=address.host, port=address.port) as untyped:
+        server: Any = untyped
+        names = [name.decode() for name in server.scan_iter(count=10_000)]
+    return sorted(name for name in names if not names_a_tenant(name))
 
 
 def keys_left_for_ever(address: Address) -> list[str]:

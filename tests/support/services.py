@@ -18,7 +18,7 @@ from local.state import Address, CloudState
 from local.valkey import running_valkey
 from tests.support.dynalite import running_dynalite
 from tests.support.emulator import running_emulator
-from tests.support.leftovers import keys_left_for_ever
+from tests.support.leftovers import keys_left_for_ever, keys_of_nobody
 
 SHORT: Final[Mapping[str, Any]] = {
     "archive_idle_days": 0.0001,  # 8.6 s
@@ -77,9 +77,10 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def local_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCloud]:
     """The app, deployed into a local cloud of this test run's own (about 20 s), with periods that a test can wait for.
 
-    When all tests are through, no key may be left in its Valkey that should not be.
+    When all tests are through, no key may be left in its Valkey that should not be, or that names no tenant.
     """
     folder = tmp_path_factory.mktemp("cloud")
     with interruptible(), Cloud(folder, Steps(Console(quiet=True)), settings=SHORT) as state:
         yield DeployedCloud(state=state, folder=folder)
         assert keys_left_for_ever(state.valkey) == []
+        assert keys_of_nobody(state.valkey) == []

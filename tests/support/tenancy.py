@@ -5,7 +5,8 @@ stores in memory hold when a test ends. The tenant in a key must be one that a s
 a user, a conversation or a constant in its place is found. Two indexes are the system's own: the deadlines in Valkey,
 whose entries name the tenant, and what is due for the archive, which stands beside a key that does.
 
-Not heard is what other processes do: the functions of a deployed local cloud, a server that a test kills.
+Not heard is what other processes do: a server that a test kills, the functions of a deployed local cloud (of whose
+Valkey all keys are looked at in the end).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import inspect
 import pkgutil
 import re
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import wraps
 from types import FunctionType
 from typing import Any, Final
@@ -50,15 +51,20 @@ _NO_KEYS: Final = frozenset({"ColdMemory.buckets", "ColdMemory._buckets", "Other
 
 
 class Keys:
-    """What was written under which keys, and about which tenants stores were asked."""
+    """What was written under which keys, and about which tenants stores were asked.
+
+    Attributes:
+        is_held: whether the test is one whose keys are the service's.
+    """
 
     def __init__(self) -> None:
+        self.is_held = True
         self.tenants: set[str] = set()
         self._heard: dict[tuple[str, str, str], None] = {}
         self._memory: list[weakref.ref[Any]] = []
 
     def clear(self) -> None:
-        """Forget it all: for a test whose keys are none of the service's."""
+        """Forget it all."""
         self._heard.clear()
         self._memory.clear()
 
@@ -167,6 +173,12 @@ def _updated(params: Mapping[str, Any]) -> dict[str, Any]:
     return {names.get(name, name): values[value] for name, value in bound if value in values}
 
 
+def names_a_tenant(valkey_key: str) -> bool:
+    """Whether a key that another process wrote has the form of one that names a tenant, or is a set of deadlines."""
+    match = _VALKEY.fullmatch(valkey_key)
+    return bool(match and any(match.groupdict().values())) or _DEADLINES.fullmatch(valkey_key) is not None
+
+
 # --- listening ----------------------------------------------------------------------------------------------------
 
 current = Keys()
@@ -237,16 +249,25 @@ _listen_to_clients()
 
 
 @pytest.fixture(autouse=True)
-def tenant_in_every_key() -> Iterator[Keys]:
-    """Every test is held to it; one whose keys are none of the service's takes them out again with `clear`."""
+def tenant_in_every_key() -> Keys:
+    """What this test writes under which keys."""
     global current  # noqa: PLW0603 -- stores cannot be handed it: tests build them in many ways
     current = Keys()
-    yield current
-    assert not current.found(), "keys without the tenant that they belong to"
+    return current
 
 
 @pytest.fixture
-def keys_of_no_tenant(tenant_in_every_key: Keys) -> Iterator[None]:
+def keys_of_no_tenant(tenant_in_every_key: Keys) -> None:
     """The test is about a client or a bucket, and calls its keys as it likes."""
-    yield
-    tenant_in_every_key.clear()
+    tenant_in_every_key.is_held = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Every test is held to it as a part of the test itself."""
+    outcome = yield
+    keys = pyfuncitem.funcargs["tenant_in_every_key"]
+    assert isinstance(keys, Keys)
+    if keys.is_held:
+        assert not keys.found(), "keys without the tenant that they belong to"
+    return outcome

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import boto3
 import pytest
@@ -172,3 +173,35 @@ def test_a_tenant_is_known_by_what_stores_are_asked_and_not_by_their_keys(keys: 
     WarmMemory().read_head(ConversationKey("acme", KEY.conversation))
     WarmMemory().list_conversations("umbrella", "ann", limit=1, cursor=None)
     assert keys.tenants == {KEY.tenant, "acme", "umbrella"}
+
+
+def test_a_test_that_writes_such_a_key_fails_unless_its_keys_are_none_of_the_services(keys: Keys) -> None:
+    class Item:
+        funcargs: ClassVar = {"tenant_in_every_key": keys}
+
+    def run() -> None:
+        holding = tenancy.pytest_pyfunc_call(Item())  # type: ignore[arg-type]
+        next(holding)
+        keys.note_command(("SET", "lock", b"x"))
+        with contextlib.suppress(StopIteration):
+            holding.send(None)
+
+    with pytest.raises(AssertionError, match="keys without the tenant"):
+        run()
+    keys.is_held = False
+    run()
+
+
+@pytest.mark.parametrize(
+    ("key", "is_right"),
+    [
+        (hot_keys.HotKeys(KEY).tail, True),
+        (hot_keys.DEADLINES[0], True),
+        ("quota:{acme}:r:ann", True),
+        (f"{{/{KEY.conversation}}}:t", False),
+        ("quota:{}", False),
+        ("lock", False),
+    ],
+)
+def test_what_another_process_wrote_is_told_by_its_form(key: str, is_right: bool) -> None:  # noqa: FBT001 -- a case
+    assert tenancy.names_a_tenant(key) is is_right
