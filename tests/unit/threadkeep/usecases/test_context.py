@@ -305,8 +305,7 @@ def test_a_conversation_that_begins_otherwise_has_nothing_ahead(tale: Tale, role
 def test_a_beginning_that_is_dated_back_takes_its_place(prompted: Prompted) -> None:
     older = prompted.old_id(prompted.house.clock.ms - 3_600_000)
     assert ids_of(context(prompted, max_messages=2))[0] == prompted.prompt
-    fields = {"message": older, "parent": None, "role": "system", "fork": True, "status": "complete"}
-    prompted.house.message(prompted.conversation, by=WORKER, **fields)
+    prompted.house.message(prompted.conversation, by=WORKER, message=older, role="system", fork=True, status="complete")
     prompted.house.warm.unavailable = True
     assert ids_of(context(prompted, max_messages=2))[0] == older
 
