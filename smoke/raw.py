@@ -14,6 +14,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 OPEN_S: Final = 60.0
+REPLY_S: Final = 60.0
+"""A check's own time is the bound; where a slow answer is a wrong one, it measures."""
 ABNORMAL: Final = 1006
 """No close frame came (RFC 6455, section 7.1.5)."""
 _LOG: Final = logging.getLogger("smoke.socket")
@@ -53,7 +55,7 @@ def frame(action: str, **fields: Any) -> str:
     return json.dumps({"action": action, **fields}, separators=(",", ":"))
 
 
-async def exchange(socket: ClientConnection, text: str, *, patience_s: float = 15) -> dict[str, Any]:
+async def exchange(socket: ClientConnection, text: str, *, patience_s: float = REPLY_S) -> dict[str, Any]:
     """Send, and take the next frame for the reply.
 
     Raises:

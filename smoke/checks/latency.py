@@ -9,7 +9,7 @@ from typing import Final
 from smoke.ground import Ground
 from smoke.live import live_stream
 from smoke.outcome import Outcome, shown
-from smoke.raw import exchange, frame, heard
+from smoke.raw import REPLY_S, exchange, frame, heard
 from smoke.registry import check
 
 _TIMES: Final = 40
@@ -44,7 +44,7 @@ async def from_an_append_to_its_delta(ground: Ground) -> Outcome:
             begun = time.perf_counter()
             at = live.offset
             await live.append(f"{number} ")
-            while (await heard(viewer, 15)).get("at") != at:
+            while (await heard(viewer, REPLY_S)).get("at") != at:
                 pass
             taken.append(time.perf_counter() - begun)
     median, p95 = median_and_p95(taken[5:])

@@ -6,6 +6,7 @@ from typing import Final
 
 from botocore.exceptions import ClientError
 
+from smoke.checks.observing import FAILING
 from smoke.ground import Ground
 from smoke.outcome import Outcome, failed, shown
 from smoke.raw import fate, frame
@@ -62,7 +63,7 @@ async def a_message_beyond_128_kib_closes(ground: Ground) -> Outcome:
 @check("invoke-payload-limit")
 async def lambda_refuses_a_payload_beyond_6_mb(ground: Ground) -> Outcome:
     """Refused before the function runs; where it is not, the function fails on an event that it cannot read."""
-    name = naming.function(ground.target.stage, "connection")
+    name = naming.function(ground.target.stage, FAILING)
     try:
         await ground.ask("lambda", "invoke", FunctionName=name, Payload=b'{"padding":"' + b"a" * _INVOKE_BYTES + b'"}')
     except ClientError as error:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from smoke.ground import Ground
 from smoke.live import live_stream
 from smoke.outcome import Outcome, failed, held, not_applicable, read_back, shown
-from smoke.raw import exchange, frame, heard
+from smoke.raw import REPLY_S, exchange, frame, heard
 from smoke.registry import check
 
 _OUTSIDE: Final = "no function of this deployment stands in a VPC"
@@ -70,7 +70,7 @@ async def _push_seconds(ground: Ground) -> list[float]:
         for number in range(_PUSHES):
             begun, at = time.perf_counter(), live.offset
             await live.append(f"{number} ")
-            while (await heard(viewer, 15)).get("at") != at:
+            while (await heard(viewer, REPLY_S)).get("at") != at:
                 pass
             taken.append(time.perf_counter() - begun)
     return taken

@@ -26,7 +26,8 @@ _FIELDS: Final = {
     "status",
     "time",
 }
-_TRACED_S: Final = 300
+FAILING: Final = "announcer"
+"""It fails on an empty event, and no client waits for it."""
 _PINGS: Final = 10
 
 
@@ -123,8 +124,8 @@ async def _sum(ground: Ground, begun: dt.datetime) -> float:
 
 @check("alarms-fire", seconds_max=420)
 async def an_error_raises_its_alarm(ground: Ground) -> Outcome:
-    """The function of connections is given an event that is none: it fails, and its alarm of errors goes off."""
-    function = naming.function(ground.target.stage, "connection")
+    """A function is given an event that is none: it fails, and its alarm of errors goes off."""
+    function = naming.function(ground.target.stage, FAILING)
     alarm = await _alarm_of(ground, function)
     if alarm is None:
         return failed("there is no alarm of the function's errors")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from smoke.ground import Ground
 from smoke.live import live_stream
 from smoke.outcome import Outcome, failed, shown
-from smoke.raw import exchange, frame, heard
+from smoke.raw import REPLY_S, exchange, frame, heard
 from smoke.registry import check
 
 _FRAMES: Final = 40
@@ -21,7 +21,7 @@ async def requests_in_flight_together(ground: Ground) -> Outcome:
     async with ground.socket() as socket:
         for number in range(_FRAMES):
             await socket.send(frame("ping", ref=str(number)))
-        refs = [int((await heard(socket, 15)).get("ref", -1)) for _ in range(_FRAMES)]
+        refs = [int((await heard(socket, REPLY_S)).get("ref", -1)) for _ in range(_FRAMES)]
         try:
             await heard(socket, 2)
         except TimeoutError:

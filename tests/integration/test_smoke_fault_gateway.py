@@ -12,11 +12,13 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
+from websockets.asyncio.client import ClientConnection
 
 from local.keys import SigningKey
 from smoke.checks import lasting, pushes
 from smoke.ground import Ground
 from smoke.outcome import Outcome, Verdict
+from smoke.raw import close_code
 from smoke.registry import all_checks
 from tests.support.gateway.bulkheads import REGION
 from tests.support.gateway.deployment import Deployment, deployed
@@ -89,10 +91,18 @@ async def test_a_reply_needs_its_routes_response() -> None:
         assert outcome.verdict is verdict, outcome.detail
 
 
-async def closed_by_time(line: str) -> Outcome:
-    """What the check finds while the gateway's clock goes on, ten minutes at each step."""
+async def closed_by_time(line: str, monkeypatch: pytest.MonkeyPatch) -> Outcome:
+    """What the check finds where the gateway's clock goes on as soon as it is connected, ten minutes at each step."""
+    connected = asyncio.Event()
+
+    async def waiting(socket: ClientConnection, patience_s: float) -> int | None:
+        connected.set()
+        return await close_code(socket, patience_s)
+
+    monkeypatch.setattr(lasting, "close_code", waiting)
     async with ground() as (standing, running):
         looking = asyncio.create_task(all_checks()[line].run(standing))
+        await connected.wait()
         while not looking.done():
             await asyncio.sleep(0.02)
             running.gateway.clock.advance(600)
@@ -104,10 +114,10 @@ async def test_a_connection_that_time_closes_is_seen_and_one_closed_too_early_fa
 ) -> None:
     for line, limit in (("idle-limit", "_IDLE_S"), ("lifetime-limit", "_LIFETIME_S")):
         monkeypatch.setattr(lasting, limit, 0)
-        outcome = await closed_by_time(line)
+        outcome = await closed_by_time(line, monkeypatch)
         assert outcome.verdict is Verdict.SHOWN, outcome.detail
         monkeypatch.setattr(lasting, limit, 1_000)
-        assert (await closed_by_time(line)).verdict is Verdict.FAILED
+        assert (await closed_by_time(line, monkeypatch)).verdict is Verdict.FAILED
 
 
 async def test_the_access_log_is_read_and_may_hold_nothing_but_what_is_declared() -> None:
