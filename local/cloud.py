@@ -19,6 +19,7 @@ from local.deploy import Deployment
 from local.emulator import start_emulator
 from local.errors import LocalCloudError
 from local.first_answer import PATIENCE_S, first_answers
+from local.first_news import NEWS_S, first_news
 from local.interrupts import shielded
 from local.keys import SigningKey
 from local.processes import ProcessGroup, ProcessTable, require_alive
@@ -175,6 +176,11 @@ class Cloud:
             token = key.mint_token(sub="local", tenant="local", scope=["chat"])
             answering = first_answers([region.url for region in (state, *others)], token)
             asyncio.run(attended("the first answer", answering, check=self.require_alive, timeout_s=2 * PATIENCE_S))
+        if others:
+            with step("First news of each other"):
+                token = key.mint_token(sub="first-news", tenant="first-news", scope=["chat"])
+                telling = first_news([region.url for region in (state, *others)], token)
+                asyncio.run(attended("the first news", telling, check=self.require_alive, timeout_s=NEWS_S))
         state.to_file(self.folder / STATE_FILE)
         return state
 

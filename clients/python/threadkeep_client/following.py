@@ -101,6 +101,7 @@ class _Following:
         self._settings = settings
         self._there: _There | None = None
         self._failed = asyncio.Event()
+        self._is_left = False
         self._asked: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._spawn(self._run())
@@ -115,6 +116,7 @@ class _Following:
             self._there.subscription.renew()
 
     async def leave(self) -> None:
+        self._is_left = True  # whoever is just closing something may not notice that it is cancelled
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -135,7 +137,7 @@ class _Following:
 
     async def _run(self) -> None:
         pauses = self._settings.reach.pauses()
-        while True:
+        while not self._is_left:
             self._failed.clear()
             with contextlib.suppress(ThreadkeepError):
                 async with (
@@ -148,7 +150,8 @@ class _Following:
                         await self._failed.wait()
                     finally:
                         self._there = None
-            await asyncio.sleep(next(pauses))
+            if not self._is_left:
+                await asyncio.sleep(next(pauses))
 
     async def _read(self, connection: Connection, stream: str, epoch: int, offset: int) -> None:
         told: Frame = {"type": UNREAD, "conversation": self._conversation, "stream": stream, "missing": False}
