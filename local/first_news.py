@@ -15,8 +15,8 @@ from local.first_answer import PATIENCE_S
 from threadkeep_client import Client, ConnectionSettings
 
 NEWS_S: Final = 180.0
-"""How long to wait for it. A queue gives a message out again after six times its consumer's timeout, should the first start have taken too
-long."""
+"""How long to wait for it: a queue gives a message out again after six times its consumer's timeout, should the first
+start have taken too long."""
 
 
 async def first_news(urls: Sequence[str], token: str) -> None:
