@@ -41,7 +41,8 @@ class Clients:
         if self._ipv6_out and url is None:
             # With an `s3` of its own: botocore notes the dual stack in the dictionary that it is given, which would
             # lead every later client of the same settings out too (botocore 1.43.106, `args.py`, seen 2026-11-29).
-            config = config.merge(Config(use_dualstack_endpoint=True, s3=dict(config.s3 or {})))
+            own: Any = dict(getattr(config, "s3", None) or {})  # an option that its types do not know
+            config = config.merge(Config(use_dualstack_endpoint=True, s3=own))
         client = boto3.client(  # type: ignore[call-overload]
             service, region_name=region or self._region, endpoint_url=url, config=config
         )
