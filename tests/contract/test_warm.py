@@ -406,9 +406,7 @@ def test_ten_written_in_one_millisecond_keep_their_order(store: WarmStore) -> No
         chain.append(put(store, key, id=ids.mint(NOW_MS, after=parent), parent=parent).id)
     assert [stored.message.id for stored in store.read_messages(key, limit=10).messages] == chain[::-1]
     assert store.newest_id(key) == chain[-1]
-    for consistent in (True, False):
-        first = store.read_first(key, consistent=consistent)
-        assert first == store.read_messages(key, limit=10).messages[-1]
+    assert store.read_first(key) == store.read_messages(key, limit=10).messages[-1]
 
 
 def test_the_newest_of_a_long_conversation_are_the_newest(store: WarmStore) -> None:

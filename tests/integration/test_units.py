@@ -149,7 +149,7 @@ def check_newest_20(calls: list[Call], page: Frame, action: str) -> None:
     assert len(page["messages"]) >= 18  # of 20 such messages, as JSON, a frame holds so many
     read, *first = [call for call in calls if call.sort_keys == ("m#",)]
     assert [(call.operation, call.units, call.items) for call in first] == (
-        [("Query", 0.5, 1)] if action == "context.read" else []
+        [("Query", 1, 1)] if action == "context.read" else []
     )
     assert read.operation == "Query"
     assert read.items >= 20

@@ -80,8 +80,8 @@ class WarmStore(Protocol):
         """Id of the newest settled message."""
         ...
 
-    def read_first(self, key: ConversationKey, *, consistent: bool = True) -> StoredMessage | None:
-        """The message with the oldest id, in page form and consistent as `read_messages` gives it."""
+    def read_first(self, key: ConversationKey) -> StoredMessage | None:
+        """The message with the oldest id, in page form as `read_messages` gives it."""
         ...
 
     def read_messages(

@@ -210,11 +210,9 @@ class WarmDynamoDB:
         return table_keys.message_of(newest[0][SORT_KEY]["S"]) if newest else None
 
     @warm_unavailable()
-    def read_first(self, key: ConversationKey, *, consistent: bool = True) -> StoredMessage | None:
+    def read_first(self, key: ConversationKey) -> StoredMessage | None:
         """See `WarmStore`."""
-        items, _ = self._query_messages(
-            key, SORT_MESSAGE, _BEHIND_MESSAGES, 1, _PAGE_ATTRIBUTES, consistent=consistent, newest_first=False
-        )
+        items, _ = self._query_messages(key, SORT_MESSAGE, _BEHIND_MESSAGES, 1, _PAGE_ATTRIBUTES, newest_first=False)
         return warm_items.stored_from(key, items[0], items[0][warm_items.BODY]["B"]) if items else None
 
     @warm_unavailable()

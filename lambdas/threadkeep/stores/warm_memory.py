@@ -140,12 +140,11 @@ class WarmMemory:
         self.check_available()
         return max(self.messages.get(key, {}), default=None)
 
-    def read_first(self, key: ConversationKey, *, consistent: bool = True) -> StoredMessage | None:
+    def read_first(self, key: ConversationKey) -> StoredMessage | None:
         """See `WarmStore`."""
         self.check_available()
         messages = self.messages.get(key, {})
-        first = min((each for each in messages if consistent or each not in self.lagging), default=None)
-        return None if first is None else in_page(messages[first])
+        return in_page(messages[min(messages)]) if messages else None
 
     def read_messages(
         self,

@@ -239,12 +239,10 @@ class History:
     def first(self) -> StoredMessage | None:
         """The conversation's first message, that of the oldest id; None where there is none, or no bucket gives it.
 
-        It is eventually consistent, for half the price, and only where what it finds is no root once more strongly.
+        Strongly consistent: what is taken for the first is kept as such.
         """
         archived = None if self.is_fresh(self.key.conversation) else self._segments.oldest
-        warm = self._tiers.warm.read_first(self.key, consistent=False)
-        if archived is None and (warm is None or warm.message.parent is not None):
-            warm = self._tiers.warm.read_first(self.key)
+        warm = self._tiers.warm.read_first(self.key)
         self._read_from("warm")
         if archived is None or (warm is not None and warm.message.id <= archived):
             return warm
