@@ -14,7 +14,7 @@ from smoke.ground import Ground
 from smoke.lines import Line, read_lines
 from smoke.registry import all_checks
 from smoke.report import Report
-from smoke.runner import RUN_SECONDS_MAX, Result, run
+from smoke.runner import AT_ONCE, RUN_SECONDS_MAX, Result, run
 from smoke.target import Target, TargetError
 
 PATIENCE_S: Final = 300.0
@@ -40,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except TargetError as error:
         print(f"smoke: {error}", file=sys.stderr)
         return _WRONG_USE
-    report = asyncio.run(_report(target, lines, patience_s=options.patience, hours=options.long))
+    report = asyncio.run(_report(target, lines, options))
     if options.json:
         print(report.to_json())
     else:
@@ -56,11 +56,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--patience", type=float, default=PATIENCE_S, metavar="S", help="how long to wait for metrics, logs and traces"
     )
+    parser.add_argument("--at-once", type=int, metavar="N", help=f"how many checks run together ({AT_ONCE})")
     return parser
 
 
-async def _report(target: Target, lines: Sequence[Line], *, patience_s: float, hours: bool) -> Report:
-    ground = Ground(target, patience_s=patience_s)
+async def _report(target: Target, lines: Sequence[Line], options: argparse.Namespace) -> Report:
+    ground = Ground(target, patience_s=options.patience)
     begun = time.monotonic()
     told = 0
 
@@ -73,7 +74,13 @@ async def _report(target: Target, lines: Sequence[Line], *, patience_s: float, h
     left: list[str] = []
     try:
         results = await run(
-            ground, lines, all_checks(), hours=hours, told=tell, seconds_max=None if hours else RUN_SECONDS_MAX
+            ground,
+            lines,
+            all_checks(),
+            hours=options.long,
+            told=tell,
+            seconds_max=None if options.long else RUN_SECONDS_MAX,
+            at_once=options.at_once or (len(lines) if options.long else AT_ONCE),
         )
     finally:
         left = await ground.erase()

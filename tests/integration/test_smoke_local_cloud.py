@@ -28,7 +28,6 @@ HELD: Final = {
     "latency-push",
     "latency-reply",
     "latency-send",
-    "log-rights",
     "order-pushes",
     "order-requests",
     "runtime",
@@ -47,6 +46,7 @@ LACKING: Final = {
     "frame-limit",
     "invoke-payload-limit",
     "leading-keys",
+    "log-rights",
     "message-limit",
     "push-payload-limit",
     "replica-keys",
@@ -107,7 +107,7 @@ class Run:
     async def of(self, *words: str, **changed: str) -> tuple[int | None, str, str]:
         """Its exit code, and what it said on standard output and standard error."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "smoke", "--patience", PATIENCE_S, *words),
+            *(sys.executable, "-m", "smoke", "--patience", PATIENCE_S, "--at-once", "1", *words),
             cwd=ROOT,
             env=self._environment | changed,
             stdout=asyncio.subprocess.PIPE,
