@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -92,7 +93,9 @@ async def page(browser: str) -> AsyncIterator[Page]:
             "about:blank",
         ]
         nowhere = asyncio.subprocess.DEVNULL
-        process = await asyncio.create_subprocess_exec(browser, *words, stdout=nowhere, stderr=nowhere)
+        process = await asyncio.create_subprocess_exec(
+            browser, *words, stdout=nowhere, stderr=nowhere, start_new_session=True
+        )
         try:
             port, path = await _address(Path(profile) / "DevToolsActivePort", process)
             async with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None) as socket:
@@ -100,13 +103,16 @@ async def page(browser: str) -> AsyncIterator[Page]:
                 attached = await _ask(socket, "Target.attachToTarget", targetId=target["targetId"], flatten=True)
                 yield Page(socket, attached["sessionId"])
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            try:
-                await asyncio.wait_for(process.wait(), _STOP_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            await _stop(process)
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """All of its group: a process of its that outlives it would write into the profile while that is deleted."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, sign)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _STOP_S)
 
 
 async def _address(file: Path, process: asyncio.subprocess.Process) -> tuple[str, str]:
