@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from local import commands
+from local.cloud import Cloud
 from local.demo_regions import Leg, report
 from local.dialogue import Tally
 from local.state import Address, RegionState
@@ -43,7 +44,7 @@ def test_what_differs_is_told_and_fails() -> None:
 def test_a_cloud_of_two_regions_serves_no_demo_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     eu = RegionState(region=OTHER, url="ws://127.0.0.1:1/eu", bucket="b-eu", valkey=Address(host="127.0.0.1", port=2))
     two = type(STATE)(**{name: getattr(STATE, name) for name in STATE.__struct_fields__} | {"others": (eu,)})
-    monkeypatch.setattr(commands.Cloud, "state", two)
+    monkeypatch.setattr(Cloud, "state", two)
     said: list[str] = []
     monkeypatch.setattr("builtins.print", lambda text, **_: said.append(text))
     assert commands.main(["--folder", str(tmp_path), "demo", "--regions", "1"]) == 1
