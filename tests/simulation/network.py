@@ -75,6 +75,9 @@ class Network:
 class Device:
     """A client's connection: requests with their timers, repeats by the protocol's rules, events to whoever watches."""
 
+    looks_every_ms = 20
+    """How often it looks whether its reply has come."""
+
     def __init__(self, network: Network, name: str, *, user: str, scope: str) -> None:
         self.network = network
         self.name = name
@@ -126,7 +129,7 @@ class Device:
         ref = f"{self.name}-{self._refs}"
         self._waiting[ref] = None
         self.network.send(self, json.dumps({"action": action, "ref": ref, **fields}))
-        scheduler.wait(lambda: self._waiting[ref] is not None, at_most_ms=TIMER_MS)
+        scheduler.wait(lambda: self._waiting[ref] is not None, at_most_ms=TIMER_MS, every_ms=self.looks_every_ms)
         return self._waiting.pop(ref)
 
     def call(self, action: str, *, times: int = 40, **fields: Any) -> Frame | None:

@@ -16,7 +16,6 @@ from tests.simulation.regions.clients import Client
 from tests.simulation.regions.deployment import serving
 from tests.simulation.regions.judging import judge
 from tests.simulation.regions.producing import RegionalRun
-from tests.simulation.regions.trouble import LEFTOVERS_MS
 from tests.simulation.regions.world import AWAY, CALM_MS, HOME, Answer, World
 from tests.simulation.weather import CALM
 
@@ -24,6 +23,8 @@ EVACUATION_SEED: Final = 1
 """Of a world that is about this; nothing else of it is used."""
 BATCHES: Final = 120
 WINDOW_MS: Final = 2_000
+SWEPT_MS: Final = 70_000
+"""After so long a sweeper has come upon everything that nobody writes any more: a lease, and two of its rounds."""
 
 
 class Rehearsal:
@@ -59,22 +60,22 @@ class Rehearsal:
         if not self.is_heard:
             self.table.cut()
 
-    def wait_for_leftovers(self) -> None:
-        """Step 2: where nothing is heard of it, it may be ending by itself what was being written in it."""
-        self.world.scheduler.pause(2_000 if self.is_heard else LEFTOVERS_MS)
+    def wait(self) -> None:
+        """It takes an operator so long; a region that is heard would end what was being written there before that."""
+        self.world.scheduler.pause(2_000 if self.is_heard else SWEPT_MS)
 
     def declare(self) -> None:
-        """Step 3: the others are told that it counts as gone."""
+        """Step 2: the others are told that it counts as gone."""
         self.world.regions[self.kept].evacuated(self.lost)
 
     def return_(self) -> None:
-        """Steps 4 and 5: it comes back, nobody knows when, and its table catches up."""
+        """Steps 3 and 4: it comes back, nobody knows when, and its table catches up."""
         self.world.regions[self.lost].is_frozen = False
         self.table.heal()
         assert self.world.scheduler.wait(lambda: self.table.under_way == 0, at_most_ms=60_000)
 
     def open_again(self) -> None:
-        """Steps 6 and 7: it counts again, and clients are led to it."""
+        """Steps 5 and 6: it counts again, and clients are led to it."""
         self.world.regions[self.kept].evacuated()
         self.world.regions[self.lost].is_open = True
 
@@ -98,7 +99,7 @@ class Rehearsal:
         assert self._listed() == [world.conversation]
         elsewhere = self._elsewhere(run)
         assert elsewhere["detail"]["region"] == self.lost, "until it is declared, its answer may still live there"
-        self.wait_for_leftovers()
+        self.wait()
         assert not run.outcome, "the worker keeps its answer, and goes on asking"
 
         self.declare()
@@ -111,7 +112,7 @@ class Rehearsal:
         assert self._texts()[run.place["stream"]] == run.text, "whole, though half of it was written where nobody is"
 
         self.return_()
-        scheduler.pause(2 * LEFTOVERS_MS)  # its sweeper has found what it still had
+        scheduler.pause(2 * SWEPT_MS)  # its sweeper has found what it still had
         assert world.regions[self.lost].hot.live(world.key) == ()
         assert self._texts()[run.place["stream"]] == run.text, "what has settled meanwhile stands"
 

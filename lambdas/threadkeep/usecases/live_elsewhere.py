@@ -73,16 +73,25 @@ def goes_on_elsewhere(services: Services, key: ConversationKey, stream: str, *, 
 def settled_elsewhere(services: Services, key: ConversationKey, stream: str) -> StoredMessage | None:
     """The message of a stream, in page form, where another region's table has it and ours has not been given it yet.
 
-    Asked for what nobody writes any more, so seldom. A region that cannot be reached says nothing.
+    Asked for what nobody writes any more, so seldom.
+
+    Raises:
+        WarmUnavailable: a region could not be asked, and none of the others has it.
     """
+    unasked: WarmUnavailable | None = None
     others = services.others
     if others is None:
         return None
     for region in others.names:
-        with suppress(WarmUnavailable):
+        try:
             stored = others.tables.read_message(region, key, stream)
-            if stored is not None:
-                return stored
+        except WarmUnavailable as error:
+            unasked = error
+            continue
+        if stored is not None:
+            return stored
+    if unasked is not None:
+        raise unasked
     return None
 
 

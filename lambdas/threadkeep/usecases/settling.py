@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET
 
+from threadkeep import telemetry
 from threadkeep.domain import frames, ops, streams
-from threadkeep.domain.errors import HotUnavailable, Refused, not_found
+from threadkeep.domain.errors import HotUnavailable, Refused, WarmUnavailable, not_found
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.usecases.limits import release_stream
@@ -52,17 +53,22 @@ def finish_due(services: Services, key: ConversationKey, stream: str) -> Message
 
 
 def end_due(services: Services, key: ConversationKey, stream: str, sealed: streams.Sealed) -> Message | None:
-    """End a stream whose time has run out with what it has; None where it is another region's to end.
+    """End a stream whose time has run out with what it has; None where that has to wait for another region.
 
-    This region may have been taken for gone meanwhile, and the stream begun anew in another one. What that one has
-    settled stands; what it still writes is waited for. Of two messages under one id the table would keep the later
-    one, without a word: what is left here must not take the place of what was acknowledged there.
+    The stream may have been begun anew in another one, which took this one for gone or had not heard of it. What that
+    one has settled stands; what it still writes is waited for. Of two messages under one id the table would keep the
+    later one, without a word: what is left here must not take the place of what was acknowledged there. So a region
+    that counts and cannot be asked is waited for too; whoever stops the stream does not have to wait.
 
     Raises:
         WarmUnavailable: as `finish`.
     """
     if services.others is not None:
-        stored = services.warm.read_message(key, stream) or settled_elsewhere(services, key, stream)
+        try:
+            stored = services.warm.read_message(key, stream) or settled_elsewhere(services, key, stream)
+        except WarmUnavailable:
+            telemetry.count("StreamsAwaited")
+            return None
         if stored is not None:
             let_go(services, key, stored, owner=sealed.facts.owner)
             return stored.message

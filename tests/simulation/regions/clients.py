@@ -43,6 +43,7 @@ class Socket(Device):
     """A connection to one region."""
 
     network: Gateway
+    looks_every_ms = 40
 
     @property
     def is_served(self) -> bool:

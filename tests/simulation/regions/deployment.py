@@ -14,7 +14,7 @@ from greenlet import getcurrent
 from handlers import announcer, archiver, eraser, herald
 from tests.simulation.regions.images import endpoint
 from tests.simulation.regions.queues import Queue, TableStream
-from tests.simulation.regions.table import GlobalTable, Replicated
+from tests.simulation.regions.table import ARCHIVE_IDLE_MS, GlobalTable, Replicated
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.service import Crashed, Push, SeenFault, Service, Stormy
 from tests.simulation.weather import Weather
@@ -40,7 +40,6 @@ from threadkeep.usecases.planning import plan
 from threadkeep.usecases.services import OtherRegions, Services
 
 SECOND_PASS_MS: Final = 60_000
-ARCHIVE_IDLE_MS: Final = 20_000
 ARCHIVE_SETTLE_MS: Final = 20_000
 PLAN_EVERY_MS: Final = 15_000
 
@@ -201,7 +200,7 @@ class OtherReplicas:
 
     def read_message(self, region: str, key: ConversationKey, message: str) -> StoredMessage | None:
         """See `OtherTables`."""
-        if self._table.is_cut:
+        if self._table.is_cut or self._table.scheduler.chance(self._table.away):
             raise WarmUnavailable("the other region's table is out of reach")
         stored = self._table.replicas[region].warm.read_message(key, message)
         return None if stored is None else in_page(stored)

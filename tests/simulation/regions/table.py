@@ -17,6 +17,8 @@ from threadkeep.stores.erasures_memory import ErasuresMemory
 from threadkeep.stores.warm_memory import WarmMemory
 
 LAG_MS_MAX: Final = (50, 500, 5_000)
+STUCK_MS_MAX: Final = 25_000
+ARCHIVE_IDLE_MS: Final = 20_000
 SLOW_MS: Final = 5_000
 """Longer than a request takes: what it was told that long ago it knew from its beginning."""
 READS: Final = ("read", "has", "newest", "list", "gone")
@@ -58,7 +60,7 @@ class Replica:
 
     def __init__(self, region: str, table: GlobalTable) -> None:
         self.region = region
-        self.warm = WarmMemory()
+        self.warm = WarmMemory(idle_ms=ARCHIVE_IDLE_MS)
         self.erasures = ErasuresMemory(self.warm)
         self.tell: Callable[[Change, Any], None] = lambda _change, _old: None
         self.stamps: dict[Address, tuple[int, int]] = {}
@@ -151,6 +153,8 @@ class GlobalTable:
     """All replicas, and what is under way between them.
 
     Attributes:
+        stuck: how often a write of one item takes very long, while others overtake it.
+        away: how often a region that asks another one's table reaches nobody.
         is_cut: while set, nothing passes between them.
         overwritten: where two regions gave one immutable item different contents.
         opened: in which regions each stream was opened.
@@ -163,6 +167,7 @@ class GlobalTable:
     def __init__(self, scheduler: Scheduler, regions: Collection[str], *, lag_ms_max: int) -> None:
         self.scheduler = scheduler
         self.lag_ms_max = lag_ms_max
+        self.stuck = self.away = 0.0
         self.is_cut = False
         self.overwritten: list[Overwritten] = []
         self.opened: dict[str, set[str]] = {}
@@ -203,7 +208,7 @@ class GlobalTable:
             self._post(replica, change)
 
     def _post(self, replica: Replica, change: Change) -> None:
-        lag_ms = self.lag_ms_max * (10 if self.scheduler.chance(0.05) else 1)
+        lag_ms = STUCK_MS_MAX if self.scheduler.chance(self.stuck) else self.lag_ms_max
         self.scheduler.at(self.scheduler.random.randint(1, lag_ms), lambda: self._arrive(replica, change))
 
     def _arrive(self, replica: Replica, change: Change) -> None:

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from tests.simulation.regions.world import World
 
 CUT_MS_MAX: Final = 30_000
-LEFTOVERS_MS: Final = 70_000
-"""After so long a region that nobody reaches has ended what was being written in it: a lease, and two sweeps."""
 
 
 class Kind(Enum):
@@ -45,6 +43,7 @@ class Trouble:
     def end(self) -> None:
         """No more of it."""
         self.world.table.heal()
+        self.world.table.stuck = self.world.table.away = 0
 
     def _go(self) -> None:
         world, scheduler = self.world, self.world.scheduler
@@ -76,8 +75,7 @@ class Trouble:
         region.is_frozen = how == "dead"
         if how != "sound":
             world.table.cut()
-        wait_ms = 1_000 if how == "sound" else LEFTOVERS_MS
-        scheduler.pause(self._rng.randint(wait_ms, wait_ms + 10_000))
+        scheduler.pause(self._rng.randint(1_000, 60_000))
         scheduler.note(f"{name} is evacuated")
         for other in world.regions.values():
             if other is not region:

@@ -55,6 +55,8 @@ class World:
         self.rng = self.scheduler.random
         self.kind = list(Kind)[seed % len(Kind)]
         self.table = GlobalTable(self.scheduler, REGIONS, lag_ms_max=self.rng.choice(LAG_MS_MAX))
+        if self.scheduler.chance(0.4):
+            self.table.stuck, self.table.away = 0.4, self.rng.choice((0, 0.5, 1))
         self.gateways = {region: Gateway(self.scheduler) for region in REGIONS}
         buckets = {region: ObjectsMemory() for region in REGIONS}
         self.buckets = buckets

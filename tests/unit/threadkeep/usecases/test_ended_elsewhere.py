@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tests.support.house import LAPTOP, PHONE, WORKER, Frame
-from tests.support.regions import EU, Regions, regions
+from tests.support.regions import EU, US, Regions, regions
 from threadkeep.domain.bounds import LEASE_MS
 from threadkeep.schema import SORT_LIVE
 
 __all__ = ["regions"]
 
+HEL = [{"type": "text", "text": "Hel"}]
 HELLO = [{"type": "text", "text": "Hello"}]
 
 
@@ -105,14 +106,38 @@ def test_of_two_that_each_began_it_the_later_ends_it_with_what_it_has(answer: An
     assert (stored["status"], stored["parts"]) == ("interrupted", HELLO)
 
 
-def test_where_nobody_else_has_it_or_can_be_asked_it_is_ended_with_what_it_has(answer: Answer) -> None:
+def test_where_nobody_else_has_it_it_is_ended_with_what_it_has(answer: Answer) -> None:
+    regions = answer.regions
+    answer.left_alone()
+    stored = answer.stored(regions.eu)
+    assert stored is not None
+    assert (stored["status"], stored["parts"]) == ("interrupted", HEL)
+
+
+@pytest.mark.parametrize("ends", ["asked", "evacuated", "stopped"])
+def test_who_cannot_be_asked_is_waited_for_unless_it_counts_as_gone_or_somebody_stops_it(
+    answer: Answer, ends: str
+) -> None:
     regions = answer.regions
     regions.us.warm.unavailable = True  # to eu, which asks there
+    answer.left_alone()
+    answer.left_alone()
+    assert answer.stored(regions.eu) is None
+    page = regions.eu.ok(
+        PHONE, "stream.resume", conversation=answer.conversation, stream=answer.stream, epoch=0, offset=0
+    )
+    assert (page["state"], page["ops"]) == ("live", [["text", 0, "Hel"]]), "whoever watches keeps what there is"
+    if ends == "stopped":
+        regions.eu.ok(PHONE, "stream.cancel", conversation=answer.conversation, stream=answer.stream)
+    elif ends == "evacuated":
+        regions.eu.evacuate(US)
+    else:
+        regions.us.warm.unavailable = False
     answer.left_alone()
     regions.us.warm.unavailable = False
     stored = answer.stored(regions.eu)
     assert stored is not None
-    assert (stored["status"], stored["parts"]) == ("interrupted", [{"type": "text", "text": "Hel"}])
+    assert (stored["status"], stored["parts"]) == ("interrupted", HEL)
 
 
 def test_a_message_that_has_taken_the_place_of_another_is_read_by_everybody(answer: Answer) -> None:
@@ -120,11 +145,9 @@ def test_a_message_that_has_taken_the_place_of_another_is_read_by_everybody(answ
     regions.us.ok(LAPTOP, "conversation.subscribe", conversation=answer.conversation)
     regions.eu.ok(PHONE, "conversation.subscribe", conversation=answer.conversation)
     again = answer.begin_again()
-    regions.us.warm.unavailable = True
-    answer.left_alone()
-    regions.us.warm.unavailable = False
+    regions.eu.ok(PHONE, "stream.cancel", conversation=answer.conversation, stream=answer.stream)
     kept = regions.eu.ok(PHONE, "message.list", conversation=answer.conversation)["messages"][0]
-    assert kept["status"] == "interrupted"
+    assert kept["status"] == "stopped"
     answer.close(again)  # later, so it stands
     regions.settle()
     for house, device in ((regions.eu, PHONE), (regions.us, LAPTOP)):
