@@ -17,7 +17,9 @@ from threadkeep.domain import bounds
 ROOT: Final = Path(__file__).parents[2]
 LAMBDAS: Final = ROOT / "lambdas"
 SOURCES: Final = sorted(
-    path for folder in ("lambdas", "stacks", "local", "smoke", "clients/python") for path in (ROOT / folder).rglob("*.py")
+    path
+    for folder in ("lambdas", "stacks", "local", "smoke", "clients/python")
+    for path in (ROOT / folder).rglob("*.py")
 )
 PINNED: Final = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?==([^\s;]+)", re.MULTILINE)
 

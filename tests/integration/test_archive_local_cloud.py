@@ -12,7 +12,10 @@ from valkey import Valkey
 
 from local.deploy import aws_session
 from local.state import STAGE
+from tests.support.deployed_stores import Stores, until
 from tests.support.services import DeployedCloud
+from threadkeep.domain.model import ConversationKey
+from threadkeep.stores.hot_keys import HotKeys
 from threadkeep_client import Client
 
 PATIENCE_S: Final = 240
@@ -85,7 +88,7 @@ async def read(client: Client, conversation: str) -> list[dict[str, Any]]:
     return [dict(message) for message in await client.history(conversation)]
 
 
-async def test_it_is_read_back_cold_without_a_difference_and_goes_cold_again_after_it_woke(
+async def test_a_life_streamed_gone_cold_read_without_a_difference_woken_cold_again_and_erased(
     local_cloud: DeployedCloud, client: Client
 ) -> None:
     conversation = (await client.create_conversation(title="to be kept"))["id"]
@@ -120,3 +123,14 @@ async def test_it_is_read_back_cold_without_a_difference_and_goes_cold_again_aft
     await place.go_cold()
     assert len(place.objects("segments")) == len(place.items("s#")) == 2
     assert await read(client, conversation) == said
+
+    stores = Stores(local_cloud.state)
+    await client.delete_conversation(conversation)
+
+    async def is_erased() -> bool:
+        return (await client.get_erasure(conversation))["state"] == "done"
+
+    await until(is_erased, "the erasure is never done")
+    assert all(item.startswith("gone") for item in stores.items(conversation))
+    assert stores.objects(conversation) == []
+    assert stores.hot_keys(conversation) == [HotKeys(ConversationKey("acme", conversation)).gravestone]

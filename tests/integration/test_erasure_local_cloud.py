@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import pytest_asyncio
-from valkey import Valkey
 
-from local.deploy import aws_session
-from local.state import CloudState
+from tests.support.deployed_stores import Stores, until
 from tests.support.hot import client_of, hot_valkey
 from tests.support.services import DeployedCloud
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.streams import Unknown
 from threadkeep.stores import table_keys
-from threadkeep.stores.hot_keys import HotKeys, deadlines_of, stream_of_entry
+from threadkeep.stores.hot_keys import HotKeys
 from threadkeep_client import Client, NotFoundError, new_id
 
-PATIENCE_S: Final = 60
-"""Far longer than it takes: the queues hold the second pass back for some seconds."""
 LARGE: Final = random.Random(7).randbytes(600_000).hex()  # noqa: S311 -- noise, so that its body goes to the bucket
 
 
@@ -40,53 +34,9 @@ async def viewer(local_cloud: DeployedCloud) -> AsyncIterator[Client]:
         yield connected
 
 
-class Stores:
-    """The emulator's table and bucket and the Valkey, as their owner sees them: past the service."""
-
-    def __init__(self, state: CloudState) -> None:
-        self.table_name, self.bucket, self.address = state.table, state.bucket, state.valkey
-        session = aws_session()
-        self.table: Any = session.client("dynamodb", endpoint_url=state.endpoint)
-        self.s3: Any = session.client("s3", endpoint_url=state.endpoint)
-
-    def items(self, conversation: str) -> list[str]:
-        """Sort keys of all items that name it anywhere in their keys."""
-        pages = self.table.get_paginator("scan").paginate(TableName=self.table_name)
-        items = [item for page in pages for item in page["Items"]]
-        assert items, "the scan sees the table"
-        return sorted(item["sk"]["S"] for item in items if conversation in str((item["pk"], item["sk"])))
-
-    def objects(self, conversation: str) -> list[str]:
-        """Keys of all versions of all objects that name it."""
-        pages = self.s3.get_paginator("list_object_versions").paginate(Bucket=self.bucket)
-        listed = [entry for page in pages for entry in (*page.get("Versions", []), *page.get("DeleteMarkers", []))]
-        return [entry["Key"] for entry in listed if conversation in entry["Key"]]
-
-    def hot_keys(self, conversation: str) -> list[str]:
-        """Names of all keys in Valkey that name it."""
-        with Valkey(host=self.address.host, port=self.address.port) as untyped:
-            server: Any = untyped
-            return [name.decode() for name in server.scan_iter(match=f"*{conversation}*", count=10_000)]
-
-    def deadlines(self, key: ConversationKey) -> list[str]:
-        """Its streams that the sweeper will still look at."""
-        with Valkey(host=self.address.host, port=self.address.port) as untyped:
-            server: Any = untyped
-            entries = [entry.decode() for entry in server.zrange(deadlines_of(key), 0, -1)]
-        return [stream for found, stream in map(stream_of_entry, entries) if found == key]
-
-
 @pytest.fixture
 def stores(local_cloud: DeployedCloud) -> Stores:
     return Stores(local_cloud.state)
-
-
-async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Ask again until it holds."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not await holds():
-        assert time.monotonic() < deadline, what
-        await asyncio.sleep(0.2)
 
 
 async def test_after_a_deletion_nothing_is_left_anywhere_but_tombstone_and_receipt(
