@@ -9,7 +9,7 @@ import msgspec
 
 from tests.simulation.network import Frame
 from tests.simulation.regions.clients import Client, Gateway
-from tests.simulation.regions.deployment import Deployment, serving, stored
+from tests.simulation.regions.deployment import SECOND_PASS_MS, Deployment, serving, stored
 from tests.simulation.regions.producing import RegionalRun
 from tests.simulation.regions.reading import RegionalReader
 from tests.simulation.regions.table import LAG_MS_MAX, GlobalTable
@@ -264,9 +264,19 @@ class World:
         renamed.is_acknowledged = reply is not None and "code" not in reply
 
     def _delete(self) -> None:
-        phone = self.phones[self.rng.choice(REGIONS)]
-        reply = phone.call("conversation.delete", conversation=self.conversation)
+        """Now and then the other region hears of it only after the second pass, and goes on writing until then."""
+        here, there = self.rng.sample(REGIONS, 2)
+        is_unheard = self.scheduler.chance(0.4)
+        if is_unheard:
+            self.trouble.cuts += 1
+            self.table.cut()
+        reply = self.phones[here].call("conversation.delete", conversation=self.conversation)
         self.deleted = reply is not None and "code" not in reply
+        if is_unheard:
+            for _ in range(2):
+                self.scheduler.pause(self.rng.randint(1_000, SECOND_PASS_MS))
+                self._send(there, max(self.accepted, default=None))
+            self.table.heal()
 
     def is_settled(self, stream: str) -> bool:
         """Whether any region has it."""
