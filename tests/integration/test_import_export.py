@@ -80,7 +80,8 @@ class Tree:
         self._below: dict[str | None, list[Frame]] = {}
         for message in messages:
             self._below.setdefault(message["parent"], []).append(message)
-        metadata = {name: value for name, value in head["metadata"].items() if name != "current_node"}
+        names = head["metadata"].keys() - {"current_node", "newest_imported"}
+        metadata = {name: head["metadata"][name] for name in names}
         self.head = {"title": head.get("title"), "metadata": metadata, "created_at": head["created_at"]}
         self.head["retention_days"] = head.get("retention_days")
 

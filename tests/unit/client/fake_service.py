@@ -167,6 +167,8 @@ class FakeService:
             path, name = {}, request.get("leaf") or self.leaf(request["conversation"])
             if name in self.streams and name not in found:
                 name = self.streams[name].facts.parent
+            if name is not None and name not in found:
+                raise Refused("not_found")
             while name is not None:
                 path[name] = found[name]
                 name = found[name]["parent"]

@@ -366,13 +366,13 @@ def test_history_for_people_and_for_programs(
     assert main(["history", *where]) == 0
     assert "Rivers" in capsys.readouterr().out
     assert main(["history", "none", *where]) == 2
-    assert line_on_stderr(capsys) == "not_found: a sentence (message.list)"
+    assert line_on_stderr(capsys) == "not_found: a sentence (conversation.get)"
 
 
 @pytest.mark.parametrize(
     ("action", "command"),
     [
-        ("message.list", ["history", "mine"]),
+        ("conversation.get", ["history", "mine"]),
         ("message.list", ["history", "01890a5d-ac96-774b-bcce-b302099a8057", "--leaf", "mine"]),
         ("conversation.subscribe", ["chat", "mine"]),
     ],

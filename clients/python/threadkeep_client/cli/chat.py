@@ -9,6 +9,7 @@ import threading
 from typing import Final
 
 from threadkeep_client.cli.errors import naming_wrong_ids
+from threadkeep_client.cli.opening import leaf_to_open
 from threadkeep_client.cli.target import Target
 from threadkeep_client.cli.terminal import printable
 from threadkeep_client.client import Client
@@ -31,10 +32,11 @@ async def chat(target: Target, conversation: str | None, *, echo: bool) -> int:
             conversation = (await client.create_conversation(title="From the terminal"))["id"]
         with naming_wrong_ids(conversation):
             viewer = await stack.enter_async_context(client.watch(conversation))
-        history = await client.history(conversation)
+        left = await leaf_to_open(client, conversation)
+        history = await client.history(conversation, leaf=left)
         print(f"conversation {conversation} (end with Ctrl-D)")
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        talk = Talk(client, worker, viewer)
+        talk = Talk(client, worker, viewer, left=left)
         for message in history:
             talk.show_message(message)
         showing = tasks.create_task(talk.show())
@@ -50,12 +52,14 @@ class Talk:
         client: of the user.
         worker: answers with an echo, if there is one.
         viewer: of the conversation.
+        left: the message to go on from, where that is not the present leaf.
     """
 
-    def __init__(self, client: Client, worker: Client | None, viewer: Viewer) -> None:
+    def __init__(self, client: Client, worker: Client | None, viewer: Viewer, *, left: str | None = None) -> None:
         self._client = client
         self._worker = worker
         self._viewer = viewer
+        self._left = left
         self._leaf: str | None = None
         self._shown: set[str] = set()
         self._live: set[str] = set()
@@ -81,7 +85,13 @@ class Talk:
         name = new_id(after=self._leaf)
         self._shown.add(name)  # its event may come before its reply
         try:
-            await self._client.create_message(self._viewer.conversation, text, parent=self._leaf, message=name)
+            await self._client.create_message(
+                self._viewer.conversation,
+                text,
+                parent=self._leaf,
+                message=name,
+                fork=self._left is not None and self._leaf == self._left,
+            )
         except ConflictError as error:
             if error.reason != "stale_leaf":
                 raise

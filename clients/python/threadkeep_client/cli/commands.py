@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
     show = commands.add_parser("history", parents=[where], help="print a conversation, or list them")
     show.add_argument("conversation", nargs="?", help="its id; absent: list the conversations")
-    show.add_argument("--leaf", help="the branch that ends there; `all`: every branch (the present leaf)")
+    show.add_argument("--leaf", help="the branch that ends there; `all`: every branch (where it was left)")
     show.add_argument("--json", action="store_true", help="one JSON object a line")
 
     bring = commands.add_parser("import", parents=[where], help="import conversations that were exported elsewhere")

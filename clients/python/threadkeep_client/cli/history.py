@@ -11,6 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from threadkeep_client.cli.errors import naming_wrong_ids
+from threadkeep_client.cli.opening import leaf_to_open
 from threadkeep_client.cli.target import Target
 from threadkeep_client.cli.terminal import printable
 from threadkeep_client.wire import Message, Part
@@ -25,7 +26,7 @@ async def show_history(target: Target, conversation: str, *, leaf: str | None, a
     """Print the messages, oldest first."""
     async with target.client("chat") as client:
         with naming_wrong_ids(conversation, None if leaf == "all" else leaf):
-            messages = await client.history(conversation, leaf=leaf)
+            messages = await client.history(conversation, leaf=leaf or await leaf_to_open(client, conversation))
     if as_json:
         for message in messages:
             print(json.dumps(message, ensure_ascii=False))

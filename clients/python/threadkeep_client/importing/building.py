@@ -22,6 +22,10 @@ from threadkeep_client.wire import JsonObject, Part, Role, Status
 
 FLAGS: Final = ("orphans", "rings_cut", "current_node_missing", "roles_unknown")
 """Notes that a conversation keeps, in `metadata.imported.flags`: its tree is not what its export said."""
+CURRENT: Final = "current_node"
+"""Of a conversation's metadata: the message at which its reader left it, where that is not the newest."""
+NEWEST: Final = "newest_imported"
+"""Beside it: the newest message of the import. Once a newer one stands there, its reader is elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +185,10 @@ def _current(draft: Draft, nearest: dict[str, str | None], ids: dict[str, str]) 
 
 def _metadata(draft: Draft, ids: dict[str, str], current: str | None) -> JsonObject:
     metadata = dict(draft.metadata)
-    named = metadata.get("current_node")
-    if isinstance(named, str) and named in ids:
-        metadata["current_node"] = ids[named]
+    for name in (CURRENT, NEWEST):
+        named = metadata.get(name)
+        if isinstance(named, str) and named in ids:
+            metadata[name] = ids[named]
     if draft.keeps_ids:
         return metadata
     flags = [name for name in FLAGS if draft.notes[name]]
@@ -191,7 +196,7 @@ def _metadata(draft: Draft, ids: dict[str, str], current: str | None) -> JsonObj
         metadata["imported"] = {**metadata["imported"], "flags": flags}
     # The present leaf is the newest message; where its reader left it elsewhere, that is told here.
     if current is not None and current != max(ids.values()):
-        metadata["current_node"] = current
+        metadata |= {CURRENT: current, NEWEST: max(ids.values())}
     return metadata
 
 

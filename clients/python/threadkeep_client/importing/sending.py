@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from threadkeep_client.client import Client
 from threadkeep_client.errors import ClosedError, ConflictError, NotFoundError
-from threadkeep_client.importing.building import Built, Message
+from threadkeep_client.importing.building import CURRENT, NEWEST, Built, Message
 from threadkeep_client.importing.draft import RefusedError
 from threadkeep_client.reading import read_path
 from threadkeep_client.uploading import fits_frame, upload_parts
@@ -92,10 +92,9 @@ async def _move_current(client: Client, built: Built, head: Conversation, sent: 
     """A later export of the same conversation may have been left at another message."""
     if sent.is_new or not sent.added or built.form == "threadkeep":
         return
-    present, wanted = head["metadata"].get("current_node"), built.metadata.get("current_node")
-    if present != wanted:
-        metadata = {name: value for name, value in head["metadata"].items() if name != "current_node"}
-        moved = metadata | ({} if wanted is None else {"current_node": wanted})
+    wanted = {name: built.metadata[name] for name in (CURRENT, NEWEST) if name in built.metadata}
+    moved = {name: value for name, value in head["metadata"].items() if name not in {CURRENT, NEWEST}} | wanted
+    if moved != head["metadata"]:
         await client.update_conversation(built.id, metadata=moved)
 
 

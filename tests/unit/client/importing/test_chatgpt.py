@@ -264,7 +264,7 @@ def test_a_conversations_own_metadata_stays_within_its_bound_with_flags_and_curr
     }
     told = conversation(nodes, current_node="b", **{f"f{number}": "y" * 100 for number in range(300)})
     built = read_one(write(tmp_path / "f", [told]), "c")
-    assert {"current_node", "imported"} == set(built.metadata)
+    assert {"current_node", "newest_imported", "imported"} == set(built.metadata)
     assert built.metadata["imported"]["flags"] == ["orphans"]
     assert json_bytes(built.metadata) <= 16 * 1024
 

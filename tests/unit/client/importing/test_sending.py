@@ -137,7 +137,11 @@ async def test_a_later_export_moves_where_its_reader_left_it(client: Client, tmp
     late = read_one(write(tmp_path / "g", [conversation(more, current_node="b")]), "c")
     await sent(client, late)
     metadata = (await client.get_conversation(early.id))["metadata"]
-    assert metadata == early.metadata | {"mine": 1, "current_node": early.messages[1].id}
+    assert metadata == early.metadata | {
+        "mine": 1,
+        "current_node": early.messages[1].id,
+        "newest_imported": late.messages[2].id,
+    }
     last = {**more, "d": ("c", message("d", "user", "d", 4.0))}
     await sent(client, read_one(write(tmp_path / "h", [conversation(last, current_node="d")]), "c"))
     assert (await client.get_conversation(early.id))["metadata"] == early.metadata | {"mine": 1}

@@ -17,7 +17,7 @@ HEAD = {
     "id": CONVERSATION,
     "owner": "somebody",
     "title": "Rivers",
-    "metadata": {"current_node": QUESTION, "mine": [1, 1.0]},
+    "metadata": {"current_node": QUESTION, "newest_imported": ANSWER, "mine": [1, 1.0]},
     "retention_days": 30,
     "created_at": "2023-11-14T22:13:20.000Z",
     "active_at": "2023-11-15T22:13:20.000Z",
@@ -82,7 +82,7 @@ def test_with_new_ids_the_tree_the_order_and_what_names_them_stay(tmp_path: Path
     assert not {built.id, question.id, answer.id} & {CONVERSATION, QUESTION, ANSWER, again.id}
     assert answer.parent == question.id < answer.id
     assert question.reply == answer.id
-    assert built.metadata == {"current_node": question.id, "mine": [1, 1.0]}
+    assert built.metadata == {"current_node": question.id, "newest_imported": answer.id, "mine": [1, 1.0]}
     assert question.id[:13] == QUESTION[:13], "it keeps its date"
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec import Raw
 
 from tests.support.conversations import NOW_MS, conversation, message
 from tests.unit.threadkeep.exporting.conversations import FORMS, TITLE, Story, as_json, damaged, parts, written
 from threadkeep.domain import times
+from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Conversation, ConversationKey, Message
 from threadkeep.exporting import Entry
 
@@ -35,7 +38,38 @@ def test_a_conversation_says_title_times_and_where_it_was_left() -> None:
     assert (one["id"], one["conversation_id"], one["title"]) == (story.head.id, story.head.id, TITLE)
     assert one["create_time"] == f"{NOW_MS // 1_000}.{NOW_MS % 1_000:03d}"
     assert one["current_node"] == story.last.id
+    assert one["update_time"] == one["mapping"][story.last.id]["message"]["create_time"]
     assert one["metadata"] == {"threadkeep": as_json(story.head)}
+
+
+def left_at(story: Story, current: Message, newest: Message) -> Conversation:
+    """The head, as an import notes where its reader left it."""
+    return msgspec.structs.replace(
+        story.head,
+        metadata={"current_node": Raw(encode(current.id)), "newest_imported": Raw(encode(newest.id))},
+    )
+
+
+def test_an_imported_conversation_was_left_where_its_import_says() -> None:
+    story = Story()
+    one = read(left_at(story, story.first, story.last), [*story.messages])
+    assert one["current_node"] == story.first.id
+    assert one["update_time"] == one["mapping"][story.last.id]["message"]["create_time"]
+
+
+def test_once_it_has_gone_on_it_was_left_at_its_newest_message() -> None:
+    story = Story()
+    head = left_at(story, story.first, story.tool)
+    assert read(head, [*story.messages])["current_node"] == story.last.id
+    unreadable = read(head, [*story.messages[:-1], damaged(story.last, story.last)])
+    assert unreadable["current_node"] == story.tool.id, "what cannot be read is newer all the same"
+
+
+def test_a_place_that_is_not_in_the_file_is_none_to_begin_at() -> None:
+    story = Story()
+    head = left_at(story, story.first, story.last)
+    entries: list[Entry] = [one for one in story.messages if one is not story.first]
+    assert read(head, entries)["current_node"] == story.last.id
 
 
 def test_nodes_name_their_parents_and_their_children_in_order() -> None:
