@@ -32,7 +32,7 @@ class Markdown:
         """See `Form`. A message that does not follow the one above it says which it follows."""
         title = " ".join((conversation.title or "").split()) or "Conversation"
         between = "" if is_first else "---\n\n"
-        yield _bytes(f"{between}# {title}\n\n{conversation.created_at} to {conversation.active_at}\n\n")
+        yield _bytes(f"{between}# {title}\n\nBegun {conversation.created_at}\n\n")
         above: str | None = None
         damaged: list[Damaged] = []
         for entry in entries:

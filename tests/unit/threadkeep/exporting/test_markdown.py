@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from tests.support.conversations import conversation, message
 from tests.unit.threadkeep.exporting.conversations import FORMS, Story, damaged, parts, written
 from threadkeep.domain.model import ConversationKey
@@ -34,6 +36,13 @@ def test_a_conversation_begins_with_its_title_and_each_message_with_who_and_when
         f"## Tool · {story.tool.created_at}",
         f"## Assistant · {story.last.created_at}",
     ]
+
+
+def test_it_begins_when_the_conversation_did_and_no_time_of_activity_contradicts_its_messages() -> None:
+    story = Story()
+    story.head = msgspec.structs.replace(story.head, active_at="2001-01-01T00:00:00.000Z")
+    assert text(story).splitlines()[2] == f"Begun {story.head.created_at}"
+    assert "2001" not in text(story)
 
 
 def test_a_message_that_does_not_follow_the_one_above_says_what_it_follows() -> None:
