@@ -144,5 +144,5 @@ def _tell(state: CloudState) -> None:
     for region in state.others:
         print(f"       {region.url} ({region.region})")
     print("Token  .venv/bin/threadkeep token")
-    print("Chat   .venv/bin/threadkeep chat")
+    print("Chat   .venv/bin/threadkeep chat --echo   (answers itself, as a worker would)")
     print("Stop   make down")

@@ -24,7 +24,7 @@ def test_up_keeps_a_cloud_that_down_stops_to_the_last_process(tmp_path: Path) ->
         assert state is not None
         assert state.url in up.said()
         assert "threadkeep token" in up.said()
-        assert "threadkeep chat" in up.said()
+        assert "threadkeep chat --echo" in up.said(), "without it nobody answers"
 
         again = run(folder, "up")
         assert again.process.returncode == 0, again.said()
