@@ -26,7 +26,12 @@ _UNSET: Final[Any] = object()
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    """Conversations, newest activity first; `cursor` is None at the end."""
+    """A page of conversations.
+
+    Attributes:
+        items: newest activity first, each `{id, owner, title?, metadata, retention_days?, created_at, active_at}`.
+        cursor: gives the next page; None at the end.
+    """
 
     items: list[Conversation]
     cursor: str | None

@@ -50,10 +50,11 @@ class Download(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The end of a path, for a model.
+    """The end of a path, for a model: `for message in context.messages`.
 
     Attributes:
-        messages: oldest first; those larger than a frame come without `parts`: see `Client.whole`.
+        messages: oldest first, each with `role`, `parts`, `tokens` and what else a message has; those larger than a
+            frame come without `parts`: see `Client.whole`.
         truncated: whether the path goes on towards the root, or something was left out.
         cursor: where older messages go on; None at the root.
         tier: the coldest that was read.
@@ -87,7 +88,7 @@ class KeepingMethods:
 
         Args:
             conversation: its id.
-            leaf: where the path ends (absent: the present leaf); scope `produce` has to say it.
+            leaf: where the path ends (absent: the present leaf); scope `produce` has to say it, else `bad_request`.
             max_messages: at most so many.
             max_tokens: at most so many tokens in all; the newest message comes in any case.
             cursor: of a page before.

@@ -1,4 +1,4 @@
-"""The command line: `threadkeep token|chat|history|import|export|replay`.
+"""The command line: `threadkeep token|chat|history|import|export|delete|replay`.
 
 Exit codes: 0 done · 1 `replay --check` found differences, or not all of an import or export is there · 2 something was
 wrong with what was given, or nobody answers: one line on stderr · 130 interrupted.

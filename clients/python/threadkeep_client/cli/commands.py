@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from threadkeep_client.cli.chat import chat
+from threadkeep_client.cli.deleting import delete
 from threadkeep_client.cli.exporting import FORMATS, export_file
 from threadkeep_client.cli.history import list_conversations, show_history
 from threadkeep_client.cli.importing import ImportOptions, import_file
@@ -45,6 +46,8 @@ def run(arguments: list[str] | None) -> int:
             running = import_file(target, options.file, asked)
         case "export":
             running = export_file(target, options.conversation, form=options.format, path=options.output)
+        case "delete":
+            running = delete(target, options.conversation, as_json=options.json)
         case _:
             settings = ReplaySettings(
                 check=options.check, as_json=options.json, limit=options.limit, concurrency=options.concurrency
@@ -86,6 +89,10 @@ def _parser() -> argparse.ArgumentParser:
     take.add_argument("conversation", nargs="?", help="its id; absent: all of them")
     take.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="(%(default)s)")
     take.add_argument("-o", "--output", type=Path, help="the file; absent: standard output")
+
+    end = commands.add_parser("delete", parents=[where], help="delete a conversation for good; tells its receipt")
+    end.add_argument("conversation", help="its id")
+    end.add_argument("--json", action="store_true", help="the receipt as JSON, a line whenever it has changed")
 
     again = commands.add_parser("replay", parents=[where], help="send a file of conversations; read back and compare")
     again.add_argument("file", type=Path, help="JSON Lines: {title, messages: [{role, text, model?, alternates?}]}")
