@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from smoke import credentials
 from smoke.ground import Ground
 from smoke.lines import Line, read_lines
 from smoke.registry import all_checks
@@ -39,6 +40,9 @@ def main(words: Sequence[str] | None = None) -> int:
         target = Target.from_environment(os.environ)
     except TargetError as error:
         print(f"smoke: {error}", file=sys.stderr)
+        return _WRONG_USE
+    if (complaint := credentials.complaint()) is not None:
+        print(f"smoke: {complaint}", file=sys.stderr)
         return _WRONG_USE
     report = asyncio.run(_report(target, lines, options))
     if options.json:
