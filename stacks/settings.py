@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Meta
 
+from stacks.known_regions import nearest
 from threadkeep.config import LimitsConfig, ModelConfig, Terms
 
 ENVIRONMENT_VARIABLE: Final = "THREADKEEP_SETTINGS"
@@ -288,6 +289,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if checked["target"] == "local":
             checked.setdefault("network", "public")
         settings = cls(**checked)
+        _check_known(settings.regions)
         for name in settings._wrong_together():
             raise _refused(name, values[name], None) if name in values else _missing(name)
         return settings
@@ -317,6 +319,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             or any(len(set(zones)) < len(zones) for zones in self.availability_zones.values()),
         }
         return (name for name, is_wrong in wrong.items() if is_wrong)
+
+
+def _check_known(regions: tuple[str, ...]) -> None:
+    for region in regions:
+        likely = nearest(region)
+        if likely is not None:
+            raise SettingsError(
+                f"setting `regions` names {region!r}, a region that botocore does not know; did you mean `{likely}`?"
+            )
 
 
 def find(named: str | None, environment: Mapping[str, str], root: Path) -> Path:

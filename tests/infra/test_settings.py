@@ -102,6 +102,16 @@ def test_a_wrong_setting_is_named_with_what_it_may_be(name: str, value: object, 
     assert may_be in message
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("eu-centrl-1", "eu-central-1"), ("us-esat-1", "us-east-1"), ("ap-southeast-9", "ap-southeast-")],
+)
+def test_a_region_that_aws_does_not_have_is_refused_with_the_nearest_name(typed: str, meant: str) -> None:
+    message = refusal(AWS | {"regions": ["us-west-2", typed]})
+    assert message.startswith(f"setting `regions` names {typed!r}")
+    assert f"did you mean `{meant}" in message
+
+
 def test_days_and_minutes_may_be_fractions_and_on_the_local_target_short_ones() -> None:
     aws = Settings.from_values(AWS | {"archive_idle_days": 1.5, "archive_settle_minutes": 20.5})
     assert (aws.archive_idle_ms, aws.archive_settle_ms) == (129_600_000, 1_230_000)
