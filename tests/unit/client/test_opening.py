@@ -50,6 +50,18 @@ def test_history_shows_the_branch_that_was_left_open(served: FakeServer, capsys:
     assert texts(shown(served, capsys, conversation, "--leaf", newest)) != WANTED
 
 
+def test_of_all_branches_each_message_says_what_it_follows(
+    served: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversation = imported(served, capsys)
+    assert main(["history", conversation, "--leaf", "all", *where(served)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for kept in served.service.messages.values():
+        one = kept.message
+        (headline,) = [line for line in lines if f"  {one['id']}  " in line]
+        assert headline.endswith("begins anew" if one["parent"] is None else f"follows {one['parent']}")
+
+
 def test_chat_goes_on_from_there_and_from_then_on_that_is_the_present_leaf(
     served: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

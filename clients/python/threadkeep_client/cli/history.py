@@ -35,7 +35,7 @@ async def show_history(target: Target, conversation: str, *, leaf: str | None, a
     # Imports mark what the service that they come from never showed.
     shown = [message for message in messages if message["metadata"].get("hidden") is not True]
     for message in shown:
-        console.print(Text(_headline(message), style="bold cyan"))
+        console.print(Text(_headline(message, with_parent=leaf == "all"), style="bold cyan"), soft_wrap=True)
         for part in message["parts"]:
             _print_part(console, part)
     if not messages:
@@ -77,10 +77,13 @@ async def list_conversations(target: Target, *, as_json: bool) -> int:
     return 0
 
 
-def _headline(message: Message) -> str:
+def _headline(message: Message, *, with_parent: bool) -> str:
+    """Who, when, which; of several branches also what it follows, since it need not be what stands above."""
     words = [message["role"], message.get("model", ""), message["created_at"], message["id"]]
     if message["status"] != "complete":
         words.append(message["status"])
+    if with_parent:
+        words.append("begins anew" if message["parent"] is None else f"follows {message['parent']}")
     return printable("  ".join(word for word in words if word))
 
 

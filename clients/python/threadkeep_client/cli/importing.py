@@ -132,6 +132,7 @@ def _tell(report: ImportReport, *, as_json: bool) -> None:
                 table.add_row(f"{kind} {name.replace('_', ' ')}", f"{count:,}")
     table.add_row("seconds", f"{report.seconds:.1f}")
     Console().print(table)
+    _name_imported(report)
     console = Console(stderr=True, soft_wrap=True)
     for name, count in report.notes.items():
         console.print(Text(f"{count:,} {NOTES[name]}"))
@@ -147,6 +148,14 @@ def _tell(report: ImportReport, *, as_json: bool) -> None:
         console.print(Text(f"… and {len(lines) + report.refused_more - _SHOWN_MAX:,} more: --json tells all"))
     if report.incomplete or report.not_reached:
         console.print(Text("what is incomplete or was not reached is completed by importing the same again"))
+
+
+def _name_imported(report: ImportReport) -> None:
+    for row in report.imported[:_SHOWN_MAX]:
+        title = " ".join((row.title or "").split())
+        print(f"{row.conversation}  {printable(title)}".rstrip())
+    if len(report.imported) > _SHOWN_MAX:
+        print(f"… and {len(report.imported) - _SHOWN_MAX:,} more: `threadkeep history` lists them, --json tells all")
 
 
 def _say(line: str) -> None:

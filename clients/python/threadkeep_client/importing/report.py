@@ -36,6 +36,7 @@ class Row:
 
     entry: Entry
     conversation: str
+    title: str | None
     sent: Sent
     notes: Counter[str]
     reason: str | None = None
@@ -48,6 +49,7 @@ class Row:
             "form": self.entry.form,
             "source": self.entry.source,
             "conversation": self.conversation,
+            "title": self.title,
             "added": self.sent.added,
             "already_there": self.sent.present,
             **({"notes": dict(self.notes)} if self.notes else {}),

@@ -105,12 +105,12 @@ async def _import_one(client: Client, entry: Entry, report: ImportReport, settin
     except BaseException as error:
         if sent.is_begun:
             told = str(error) if isinstance(error, ThreadkeepError) else "interrupted"
-            report.add(Row(entry, built.id, sent, built.notes, told))
+            report.add(Row(entry, built.id, built.title, sent, built.notes, told))
         raise
     if reason is not None and not sent.is_begun:
         report.refused.append(entry.refusal(reason))
         return
-    report.add(Row(entry, built.id, sent, built.notes, reason))
+    report.add(Row(entry, built.id, built.title, sent, built.notes, reason))
 
 
 async def _send(client: Client, built: Built, sent: Sent) -> str | None:

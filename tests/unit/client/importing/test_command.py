@@ -96,6 +96,23 @@ def test_for_people_there_is_a_table_and_every_refusal_with_its_reason(
     assert "\x1b[2J" not in err
 
 
+def test_what_was_imported_is_named_by_id_and_title(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    chats = [chatgpt(f"c{number:02}", ["x"], created_s=1e8 + number) for number in range(22)]
+    chats[0]["title"] = "steer \x1b[2J\nme"
+    path = write(tmp_path / "a", chats)
+    assert run(served, path, "--concurrency", "1") == 0
+    names = {head["title"]: name for name, head in served.service.conversations.items()}
+    out = capsys.readouterr().out
+    assert f"{names[chats[0]['title']]}  steer \ufffd[2J me\n{names['c01']}  c01\n" in out
+    assert "  c19\n… and 2 more: `threadkeep history` lists them, --json tells all\n" in out
+    assert run(served, path) == 0
+    assert "  c01" not in capsys.readouterr().out, "the second time nothing is imported"
+    assert run(served, path, "--new-ids", "--json") == 0
+    assert [row["title"] for row in report(capsys)["imported"]].count("c01") == 1
+
+
 def test_notes_are_told_in_words(served: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(served, DATA / "import-bad-pointers.json") == 0
     err = capsys.readouterr().err
