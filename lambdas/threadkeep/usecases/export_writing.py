@@ -85,8 +85,41 @@ class Writing:
         """Their ids, and when each was last active."""
         one = self._export.conversation
         if one is None:
-            return _all_of(self._services, self._tenant, self._export.owner)
+            return self._all()
         return {one: self._services.warm.read_active_at(ConversationKey(self._tenant, one)) or ""}
+
+    def _all(self) -> dict[str, str]:
+        """The ids of all the owner's conversations, newest activity first, and when each was last active.
+
+        Listed at once, before any is read. One that becomes active meanwhile moves to the front of the list, perhaps
+        past where the reading has come to: so the front is read again, as far as it has changed, until that shows
+        nothing new.
+        """
+        found: dict[str, str] = {}
+        since: str | None = None
+        while True:
+            known = len(found)
+            begun = times.to_rfc3339(self._services.clock.now_ms() - PULSE_EVERY_MS)
+            for conversation in self._listed(since):
+                found[conversation.id] = conversation.active_at
+            if since is not None and len(found) == known:
+                return found
+            since = begun
+
+    def _listed(self, since: str | None) -> Iterator[Conversation]:
+        cursor: str | None = None
+        while True:
+            self._check_time()  # of an owner for whom something begins all the time there is always more
+            page = self._services.warm.list_conversations(
+                self._tenant, self._export.owner, limit=PAGE_ITEMS_MAX, cursor=cursor
+            )
+            for conversation in page.conversations:
+                if since is not None and conversation.active_at < since:
+                    return
+                yield conversation
+            cursor = page.cursor
+            if cursor is None:
+                return
 
     def _read(self, identifier: str) -> Conversation | None:
         """The conversation, if it is the owner's and there to be seen."""
@@ -117,34 +150,3 @@ class Writing:
         if now_ms - self._told_ms >= EXPORT_PROGRESS_MS:
             self._services.exports.put(self._tenant, self.counted(self._bytes))
             self._told_ms = now_ms
-
-
-def _all_of(services: Services, tenant: str, owner: str) -> dict[str, str]:
-    """The ids of all the owner's conversations, newest activity first, and when each was last active.
-
-    Listed at once, before any is read. One that becomes active meanwhile moves to the front of the list, perhaps past
-    where the reading has come to: so the front is read again, as far as it has changed, until that shows nothing new.
-    """
-    found: dict[str, str] = {}
-    since: str | None = None
-    while True:
-        known = len(found)
-        begun = times.to_rfc3339(services.clock.now_ms() - PULSE_EVERY_MS)
-        for conversation in _listed(services, tenant, owner, since):
-            found[conversation.id] = conversation.active_at
-        if since is not None and len(found) == known:
-            return found
-        since = begun
-
-
-def _listed(services: Services, tenant: str, owner: str, since: str | None) -> Iterator[Conversation]:
-    cursor: str | None = None
-    while True:
-        page = services.warm.list_conversations(tenant, owner, limit=PAGE_ITEMS_MAX, cursor=cursor)
-        for conversation in page.conversations:
-            if since is not None and conversation.active_at < since:
-                return
-            yield conversation
-        cursor = page.cursor
-        if cursor is None:
-            return

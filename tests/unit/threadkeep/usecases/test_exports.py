@@ -187,6 +187,27 @@ def test_what_becomes_active_while_the_list_is_read_does_not_slip_by(house: Hous
     assert len(calls) > 3
 
 
+def test_of_an_owner_whose_list_never_stands_still_it_has_failed_when_the_run_is_over(
+    house: House, monkeypatch: Any
+) -> None:
+    house.message(house.conversation())
+    export = asked(house)
+    read = house.warm.list_conversations
+    calls: list[int] = []
+
+    def importing(*args: Any, **options: Any) -> Any:
+        page = read(*args, **options)
+        house.clock.ms += 1_000
+        house.conversation()
+        calls.append(house.clock.ms)
+        assert len(calls) < 2_000, "it goes on for ever"
+        return page
+
+    monkeypatch.setattr(house.warm, "list_conversations", importing)
+    assert run_exports(house) == ["failed"]
+    assert shown(house, export)["error"] == "too_large"
+
+
 def test_deleted_and_expired_conversations_are_left_out(house: House) -> None:
     """A51: what had expired was still in exports."""
     gone, kept = house.conversation(), house.conversation()
