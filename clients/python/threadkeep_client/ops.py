@@ -21,6 +21,39 @@ def growing_field(part: Part) -> str:
     return _GROWING.get(kind, "text") if isinstance(kind, str) else "text"
 
 
+class _Part:
+    """A part in the making. Its growing strings are kept in pieces and joined when they are looked at.
+
+    So a field that is set between two pieces costs what it brings, however long the string beside it has grown.
+    """
+
+    def __init__(self, fields: Part) -> None:
+        self._fields = dict(fields)
+        self._grown: dict[str, list[str]] = {}
+
+    def grow(self, text: str) -> None:
+        name = growing_field(self._fields)
+        pieces = self._grown.get(name)
+        if pieces is None:
+            begun = self._fields.setdefault(name, "")
+            # A field that should grow but holds another kind of value goes on as the text of its JSON, as in the
+            # service.
+            pieces = self._grown[name] = [begun if isinstance(begun, str) else to_json(begun)]
+        pieces.append(text)
+
+    def merge(self, fields: Part) -> None:
+        self._fields.update(fields)
+        if self._grown:
+            for name in fields:
+                self._grown.pop(name, None)
+
+    def whole(self) -> Part:
+        for name, pieces in self._grown.items():
+            self._fields[name] = "".join(pieces)
+        self._grown.clear()
+        return dict(self._fields)
+
+
 class Assembly:
     """A message in the making: parts and metadata, changed by ops in order.
 
@@ -29,8 +62,7 @@ class Assembly:
     """
 
     def __init__(self) -> None:
-        self._parts: dict[int, Part] = {}
-        self._grown: dict[int, list[str]] = {}
+        self._parts: dict[int, _Part] = {}
         self._json: dict[tuple[int, str], list[str]] = {}
         self.metadata: JsonObject = {}
 
@@ -43,14 +75,13 @@ class Assembly:
         for op in ops:
             match op:
                 case ["part", int(index), dict(part)]:
-                    self._grown.pop(index, None)
-                    self._parts[index] = dict(part)
+                    self._parts[index] = _Part(part)
                 case ["text", int(index), str(text)]:
-                    self._parts.setdefault(index, {"type": "text", "text": ""})
-                    self._grown.setdefault(index, []).append(text)
+                    if index not in self._parts:
+                        self._parts[index] = _Part({"type": "text", "text": ""})
+                    self._parts[index].grow(text)
                 case ["set", int(index), dict(fields)]:
-                    self._join(index)
-                    self._parts.setdefault(index, {}).update(fields)
+                    self._merge(index, fields)
                 case ["meta", dict(fields)]:
                     self.metadata |= fields
                 case ["json", int(index), str(name), str(text), bool(last)]:
@@ -59,9 +90,7 @@ class Assembly:
     @property
     def parts(self) -> list[Part]:
         """The parts as they stand, in order of their index."""
-        for index in tuple(self._grown):
-            self._join(index)
-        return [dict(self._parts[index]) for index in sorted(self._parts)]
+        return [self._parts[index].whole() for index in sorted(self._parts)]
 
     @property
     def text(self) -> str:
@@ -74,18 +103,12 @@ class Assembly:
         pieces.append(text)
         if last:
             del self._json[index, name]
-            self._join(index)
-            self._parts.setdefault(index, {})[name] = from_json("".join(pieces))
+            self._merge(index, {name: from_json("".join(pieces))})
 
-    def _join(self, index: int) -> None:
-        grown = self._grown.pop(index, None)
-        if grown is None:
-            return
-        part = self._parts[index]
-        field = growing_field(part)
-        begun = part.get(field, "")
-        # A field that should grow but holds another kind of value goes on as the text of its JSON, as in the service.
-        part[field] = (begun if isinstance(begun, str) else to_json(begun)) + "".join(grown)
+    def _merge(self, index: int, fields: JsonObject) -> None:
+        if index not in self._parts:
+            self._parts[index] = _Part({})
+        self._parts[index].merge(fields)
 
 
 def fold(ops: Iterable[Op]) -> list[Part]:

@@ -130,6 +130,52 @@ def blobs(ops: Iterable[Op]) -> Iterator[JsonObject]:
                 yield fields
 
 
+class _Part:
+    """A part in the making. Its growing strings are kept in pieces and written when they are looked at.
+
+    So a field that is set between two pieces costs what it brings, however long the string beside it has grown.
+    """
+
+    def __init__(self, fields: JsonObject) -> None:
+        self._fields = dict(fields)
+        self._grown: dict[str, list[str]] = {}
+        self._growing: str | None = None
+
+    def grow(self, text: str) -> None:
+        if self._growing is None:
+            self._growing = growing_field(self._fields)
+        pieces = self._grown.get(self._growing)
+        if pieces is None:
+            pieces = self._grown[self._growing] = [_begun(self._fields.get(self._growing))]
+            self._fields.setdefault(self._growing, _EMPTY)
+        pieces.append(text)
+
+    def merge(self, fields: JsonObject) -> None:
+        self._fields.update(fields)
+        if "type" in fields:
+            self._growing = None
+        if self._grown:
+            for name in fields:
+                self._grown.pop(name, None)
+
+    def whole(self) -> JsonObject:
+        for name, pieces in self._grown.items():
+            self._fields[name] = Raw(encode("".join(pieces)))
+        self._grown.clear()
+        return dict(self._fields)
+
+
+def _begun(value: Raw | None) -> str:
+    """What a field's string begins with. One that holds another kind of value keeps it, as the text of its JSON."""
+    if value is None:
+        return ""
+    text = read_text(value)
+    return bytes(value).decode() if text is None else text
+
+
+_EMPTY: Final = Raw(b'""')
+
+
 class Assembly:
     """A message in the making: parts and metadata, changed by ops in order.
 
@@ -139,8 +185,7 @@ class Assembly:
     """
 
     def __init__(self, metadata: JsonObject | None = None) -> None:
-        self._parts: dict[int, JsonObject] = {}
-        self._grown: dict[int, list[str]] = {}
+        self._parts: dict[int, _Part] = {}
         self._texts: dict[tuple[int, str], list[str]] = {}
         self._metadata: JsonObject = dict(metadata or {})
 
@@ -149,22 +194,19 @@ class Assembly:
         for op in ops:
             match op:
                 case BeginPart(index, part):
-                    self._grown.pop(index, None)
-                    self._parts[index] = dict(part)
+                    self._parts[index] = _Part(part)
                 case GrowText(index, text):
                     if index not in self._parts:
-                        self._parts[index] = {"type": Raw(b'"text"'), "text": Raw(b'""')}
-                    self._grown.setdefault(index, []).append(text)
+                        self._parts[index] = _Part({"type": Raw(b'"text"'), "text": _EMPTY})
+                    self._parts[index].grow(text)
                 case SetFields(index, fields):
-                    self._write_grown(index)
-                    self._parts.setdefault(index, {}).update(fields)
+                    self._merge(index, fields)
                 case SetMeta(fields):
                     self._metadata.update(fields)
                 case GrowJson(index, name, text, last):
                     self._texts.setdefault((index, name), []).append(text)
                     if last:
-                        value = Raw("".join(self._texts.pop((index, name))).encode())
-                        self._parts.setdefault(index, {})[name] = value
+                        self._merge(index, {name: Raw("".join(self._texts.pop((index, name))).encode())})
 
     @property
     def metadata(self) -> JsonObject:
@@ -173,22 +215,12 @@ class Assembly:
 
     def parts(self) -> Parts:
         """The parts as they stand, in order of their index."""
-        for index in list(self._grown):
-            self._write_grown(index)
-        return tuple(dict(self._parts[index]) for index in sorted(self._parts))
+        return tuple(self._parts[index].whole() for index in sorted(self._parts))
 
-    def _write_grown(self, index: int) -> None:
-        grown = self._grown.pop(index, None)
-        if grown is None:
-            return
-        part = self._parts[index]
-        field = growing_field(part)
-        value = part.get(field)
-        # A field that should grow but holds another kind of value keeps it, as the text of its JSON.
-        begun = read_text(value) if value is not None else ""
-        if begun is None and value is not None:
-            begun = bytes(value).decode()
-        part[field] = Raw(encode((begun or "") + "".join(grown)))
+    def _merge(self, index: int, fields: JsonObject) -> None:
+        if index not in self._parts:
+            self._parts[index] = _Part({})
+        self._parts[index].merge(fields)
 
 
 def settled(parts: Parts) -> Parts:

@@ -44,27 +44,25 @@ def sweep(services: Services) -> Swept:
 
 
 def _look_at(services: Services, due: streams.Due) -> Swept:
+    # From now, not from when it was due: after a long pause entries that cannot be ended would stay the oldest, and
+    # keep all others from being looked at. And before anything else: one whose ending takes longer than a sweep may,
+    # or kills it, is behind the others at the next.
+    later_ms = max(due.at_ms, services.clock.now_ms()) + LEASE_MS
+    services.hot.refile(due, later_ms)
     verdict = services.hot.expire(due.key, due.stream)
-    if isinstance(verdict, streams.Unknown) and tell_ended(services, due.key, due.stream):
-        services.hot.unfile(due)
-        return Swept(looked_at=1)
     if isinstance(verdict, streams.Alive):
         services.hot.refile(due, verdict.until_ms)
         return Swept(looked_at=1)
-    # From now, not from when it was due: after a long pause entries that cannot be ended would stay the oldest, and
-    # keep all others from being looked at.
-    later_ms = max(due.at_ms, services.clock.now_ms()) + LEASE_MS
     if isinstance(verdict, streams.Unknown):
-        services.hot.refile(due, later_ms)  # other regions still have to hear that it is gone
+        if tell_ended(services, due.key, due.stream):  # else other regions still have to hear that it is gone
+            services.hot.unfile(msgspec.structs.replace(due, at_ms=later_ms))
         return Swept(looked_at=1)
     try:
         is_ended = end_due(services, due.key, due.stream, verdict) is not None
     except Exception as error:  # noqa: BLE001 -- one stream that cannot be ended now keeps no other waiting
         telemetry.note_fault("A stream cannot be ended; its seal and its entry stay", error)
-        services.hot.refile(due, later_ms)
         return Swept(looked_at=1, failed=1)
     # Not removed yet: a failover may bring the stream back from before its end. A later pass finds it gone.
-    services.hot.refile(due, later_ms)
     return Swept(looked_at=1, ended=int(is_ended))
 
 

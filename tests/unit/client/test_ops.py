@@ -140,6 +140,28 @@ def test_a_part_of_very_many_fields_is_folded_in_no_time() -> None:
     assert time.process_time() - begun_s < 5
 
 
+def test_fields_set_between_pieces_of_text_do_not_touch_the_text() -> None:
+    """Counted: a `set` copies nothing of the text so far, which is joined when it is looked at."""
+    copied: list[int] = []
+
+    class Counted(str):
+        """A string that counts the characters of what it is added up to."""
+
+        __slots__ = ()
+
+        def __add__(self, other: str) -> Counted:
+            copied.append(len(self) + len(other))
+            return Counted(str(self) + other)
+
+    assembly = Assembly()
+    pairs = 1_000
+    assembly.apply([["part", 0, {"type": "text", "text": Counted("x" * pairs)}]])
+    for _ in range(pairs):
+        assembly.apply([["text", 0, "a"], ["set", 0, {"s": 1}]])
+    assert assembly.parts == [{"type": "text", "text": "x" * pairs + "a" * pairs, "s": 1}]
+    assert sum(copied) <= 2 * pairs
+
+
 def test_ops_of_a_later_version_change_nothing() -> None:
     assert fold([["text", 0, "a"], ["colour", 0, "red"], ["text", "0", "b"], ["part", 1], ["text", 0, "c"]]) == [
         {"type": "text", "text": "ac"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,7 +12,7 @@ from msgspec import Raw
 
 from threadkeep.domain import ops
 from threadkeep.domain.bounds import PIECE_BYTES_MAX
-from threadkeep.domain.json_values import encode, read_object
+from threadkeep.domain.json_values import encode, read_object, read_text
 from threadkeep.domain.ops import Assembly, BeginPart, GrowJson, GrowText, Parts, PieceOp, SetFields, SetMeta
 
 
@@ -97,6 +99,39 @@ def test_set_merges_in_its_turn() -> None:
 def test_text_that_came_before_a_change_of_type_stays_in_its_field() -> None:
     (part,) = fold('[["text",0,"a"],["set",0,{"type":"tool_call"}],["text",0,"b"]]')
     assert part == {"type": Raw(b'"tool_call"'), "text": Raw(b'"a"'), "arguments": Raw(b'"b"')}
+
+
+def test_fields_set_between_pieces_of_text_do_not_touch_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted: with the whole string written again at every `set`, one stream would hold up the sweeper."""
+    written, read = [], []
+
+    def counted_encode(value: Any) -> bytes:
+        written.append(encode(value))
+        return written[-1]
+
+    def counted_read(value: Raw | None) -> str | None:
+        read.append(bytes(value or b""))
+        return read_text(value)
+
+    monkeypatch.setattr(ops, "encode", counted_encode)
+    monkeypatch.setattr(ops, "read_text", counted_read)
+    pairs = 1_000
+    (part,) = fold(json.dumps([["text", 0, "x" * 100_000]] + [["text", 0, "a"], ["set", 0, {"s": 1}]] * pairs))
+    assert len(bytes(part["text"])) == 100_000 + pairs + 2
+    assert sum(map(len, written)) < 110_000
+    assert sum(map(len, read)) < 1_000
+
+
+def test_the_field_that_grows_is_replaced_when_it_is_set_and_keeps_its_order() -> None:
+    (part,) = fold('[["part",0,{"s":1}],["text",0,"a"],["set",0,{"t":2}],["set",0,{"text":"b"}],["text",0,"c"]]')
+    assert list(part.items()) == [("s", Raw(b"1")), ("text", Raw(b'"bc"')), ("t", Raw(b"2"))]
+
+
+def test_text_goes_on_in_a_field_whose_type_comes_back() -> None:
+    (part,) = fold(
+        '[["text",0,"a"],["set",0,{"type":"tool_call"}],["text",0,"b"],["set",0,{"type":"text"}],["text",0,"c"]]'
+    )
+    assert part == {"type": Raw(b'"text"'), "text": Raw(b'"ac"'), "arguments": Raw(b'"b"')}
 
 
 def test_parts_stand_in_order_of_their_index_gaps_left_out() -> None:

@@ -97,3 +97,39 @@ def test_what_the_index_forgot_is_entered_again(answer: Answer) -> None:
     assert file_forgotten(house.services) == 1
     house.clock.ms += LEASE_MS
     assert sweep(house.services).ended == 1
+
+
+def test_one_whose_ending_never_returns_keeps_no_other_waiting(answer: Answer) -> None:
+    """The sweep is killed at its time limit, in the middle of that stream, whenever it comes to it."""
+    house, others = answer.house, [Answer(answer.house) for _ in range(3)]
+    answer.written("a")
+    for other in others:
+        house.clock.ms += 1
+        other.written("b")
+    begun: list[str] = []
+
+    class Killed(BaseException):
+        """What no handler of faults sees."""
+
+    class Endless:
+        """The table, at which the first answer's ending hangs."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(house.warm, name)
+
+        def put_message(self, tenant: str, stored: StoredMessage) -> StoredMessage | None:
+            begun.append(stored.message.id)
+            if stored.message.id == answer.stream:
+                raise Killed
+            return house.warm.put_message(tenant, stored)
+
+    house.replace(warm=Endless())
+    house.clock.ms += LEASE_MS
+    with pytest.raises(Killed):
+        sweep(house.services)
+    assert sweep(house.services) == Swept(looked_at=3, ended=3)
+    assert begun == [answer.stream, *(other.stream for other in others)]
+    house.clock.ms += LEASE_MS
+    with pytest.raises(Killed):
+        sweep(house.services)
+    assert sweep(house.services) == Swept(looked_at=3), "and never keeps them waiting"
