@@ -51,6 +51,6 @@ def _run(event: dict[str, Any], frame: bytes, known: type[Command] | None, route
         raise Refused("token_expired", "The connection's token has expired; connect again with a new one.")
     if not caller.scopes & command.scopes:
         raise Refused("unauthorized", f"This action wants one of the scopes {', '.join(sorted(command.scopes))}.")
-    if known.metered:
+    if command.is_metered():
         meter(services, caller)
     return routes[known](services, caller, command)

@@ -56,6 +56,10 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
 
     ref: Annotated[str, Meta(max_length=NAME_CHARS_MAX)] | None = None
 
+    def is_metered(self) -> bool:
+        """Whether this request is taken from the caller's rate."""
+        return self.metered
+
 
 class Ref(msgspec.Struct, frozen=True):
     """What `blob.create` gave, in place of what was uploaded there."""
@@ -251,9 +255,14 @@ class CloseStream(Command, frozen=True, tag="stream.close"):
     model: Name | UnsetType = UNSET
     metadata: JsonObject = {}
 
+    def is_metered(self) -> bool:
+        """With a body it may write a message that no metered opening went before."""
+        return self.body is not UNSET
+
 
 class CancelStream(Command, frozen=True, tag="stream.cancel"):
     scopes = CHAT
+    metered = True
 
     conversation: Id
     stream: Id | None = None

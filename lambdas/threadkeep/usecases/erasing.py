@@ -63,7 +63,7 @@ def bury(services: Services, key: ConversationKey, *, owner: str) -> None:
     live = services.hot.live(key)
     count, viewers = services.hot.bury(key)
     for stream in live:
-        release_stream(services, key.tenant, owner, stream.stream)
+        release_stream(services, key, owner, stream.stream)
     if viewers:
         services.push.send(viewers, frames.conversation_deleted(key.conversation))
     if count:

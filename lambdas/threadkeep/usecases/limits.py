@@ -11,7 +11,7 @@ from contextlib import suppress
 from threadkeep import telemetry
 from threadkeep.domain.bounds import STREAMS_AGAIN_MS
 from threadkeep.domain.errors import HotUnavailable, Refused
-from threadkeep.domain.model import Caller
+from threadkeep.domain.model import Caller, ConversationKey
 from threadkeep.usecases.services import Services
 
 
@@ -33,16 +33,19 @@ def meter(services: Services, caller: Caller) -> None:
         )
 
 
-def lease_stream(services: Services, tenant: str, owner: str, stream: str) -> None:
+def lease_stream(services: Services, key: ConversationKey, owner: str, stream: str) -> None:
     """Enter a live stream in the name of the conversation's owner. One that is entered already stays.
+
+    By its conversation too: under one id a stream may live in each.
 
     Raises:
         Refused: ``rate_limited`` where the owner has as many as one may have.
     """
+    name = _lease_name(key, stream)
     try:
-        is_entered = services.quotas.lease_stream(tenant, owner, stream)
+        is_entered = services.quotas.lease_stream(key.tenant, owner, name)
     except HotUnavailable:
-        is_entered = services.own_quotas.lease_stream(tenant, owner, stream)
+        is_entered = services.own_quotas.lease_stream(key.tenant, owner, name)
     if not is_entered:
         telemetry.count("RateLimited")
         raise Refused(
@@ -52,10 +55,15 @@ def lease_stream(services: Services, tenant: str, owner: str, stream: str) -> No
         )
 
 
-def release_stream(services: Services, tenant: str, owner: str | None, stream: str) -> None:
+def release_stream(services: Services, key: ConversationKey, owner: str | None, stream: str) -> None:
     """It lives no more. Where that cannot be said its lease ends by itself, after as long as a stream may take."""
     if owner is None:
         return  # it began before streams were leased
-    services.own_quotas.release_stream(tenant, owner, stream)  # leased here, should Valkey have been away just then
+    name = _lease_name(key, stream)
+    services.own_quotas.release_stream(key.tenant, owner, name)  # leased here, should Valkey have been away just then
     with suppress(HotUnavailable):
-        services.quotas.release_stream(tenant, owner, stream)
+        services.quotas.release_stream(key.tenant, owner, name)
+
+
+def _lease_name(key: ConversationKey, stream: str) -> str:
+    return f"{key.conversation}/{stream}"

@@ -96,7 +96,7 @@ def let_go(services: Services, key: ConversationKey, kept: StoredMessage, *, own
         viewers = services.hot.settle(key, kept)
     except HotUnavailable:
         viewers = ()  # the message is durable; viewers find it when they resume or renew
-    release_stream(services, key.tenant, owner, kept.message.id)
+    release_stream(services, key, owner, kept.message.id)
     tell(services, key, viewers, frames.message_created(kept.message))
     tell_ended(services, key, kept.message.id)
 

@@ -42,7 +42,7 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
         owner=owner,
     )
     parent_settled = command.parent == newest or has_parent(services, key, command.parent)
-    lease_stream(services, key.tenant, owner, stream)
+    lease_stream(services, key, owner, stream)
     try:
         # The index first: the other way round a crash in between leaves a stream that nobody ever ends.
         services.hot.file(key, stream)
@@ -58,10 +58,10 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
             parent_settled=parent_settled,
         )
     except HotUnavailable:  # should it have been opened all the same, the repeated request leases it again
-        release_stream(services, key.tenant, owner, stream)
+        release_stream(services, key, owner, stream)
         raise
     if not isinstance(verdict, streams.Opened | streams.Fenced | streams.Held):
-        release_stream(services, key.tenant, owner, stream)  # it has ended, or nothing came of it
+        release_stream(services, key, owner, stream)  # it has ended, or nothing came of it
     match verdict:
         case streams.Opened(epoch, offset, fresh, viewers):
             tell_live(services, key, stream, epoch=epoch, facts=facts)

@@ -87,8 +87,31 @@ def test_what_writes_or_costs_is_metered_and_appends_and_reads_are_not() -> None
         "export.create",
         "message.create",
         "message.respond",
+        "stream.cancel",
         "stream.open",
     }
+
+
+def test_a_close_is_metered_when_it_brings_the_message_itself(strict: House) -> None:
+    answer = Answer(strict)
+    opened = answer.open()
+    while codes(strict, WORKER, 1) == ["ok"]:
+        pass
+    said: dict[str, Any] = {"body": [{"type": "text", "text": "a"}], "parent": answer.question, "role": "user"}
+    never: dict[str, Any] = {"stream": strict.new_id(), "epoch": 1}
+    assert answer.close(opened, 0, **never, **said)["code"] == "rate_limited"
+    assert answer.close(opened, 0)["type"] == "stream.close.ok", "its opening was metered"
+
+
+def test_stops_of_what_never_was_are_metered_and_one_of_an_answer_is_taken(strict: House) -> None:
+    answer = Answer(strict)
+    answer.open()
+    strict.clock.ms += 10_000
+    assert strict.say(PHONE, "stream.cancel", conversation=answer.conversation)["type"] == "stream.cancel.ok"
+    stops = [
+        strict.say(PHONE, "stream.cancel", conversation=answer.conversation, stream=strict.new_id()) for _ in range(3)
+    ]
+    assert [stop.get("code", "ok") for stop in stops] == ["ok", "ok", "rate_limited"]
 
 
 # --- live streams of one owner --------------------------------------------------------------------------------
@@ -150,6 +173,20 @@ def test_a_repeated_open_of_a_live_one_is_no_new_one(two: House) -> None:
     first, _ = answers(two)
     assert first.open()["type"] == "stream.open.ok"
     assert first.open(producer="run-2", takeover=True)["type"] == "stream.open.ok"
+
+
+def test_one_id_in_several_conversations_is_as_many_streams(two: House) -> None:
+    stream = two.new_id()
+    replies = [Answer(two).open(message=stream, parent=None, fork=True) for _ in range(3)]
+    assert [reply.get("code", "ok") for reply in replies] == ["ok", "ok", "rate_limited"]
+
+
+def test_an_open_refused_in_another_conversation_takes_no_live_streams_place_away(two: House) -> None:
+    stream = two.new_id()
+    assert Answer(two).open(message=stream, parent=None, fork=True)["type"] == "stream.open.ok"
+    assert Answer(two).open(message=stream, parent=None)["reason"] == "stale_leaf"
+    assert Answer(two).open()["type"] == "stream.open.ok"
+    assert not has_room(two)
 
 
 def test_a_close_gives_the_place_back(two: House) -> None:
