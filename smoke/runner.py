@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
-from botocore.exceptions import ClientError, NoCredentialsError
+from botocore.exceptions import ClientError
 
 from smoke.ground import Ground
 from smoke.lines import Line
@@ -119,8 +119,6 @@ async def _outcome(ground: Ground, check: Check, ends: float | None) -> tuple[Ou
     except ClientError as error:
         # AWS is told by its code: its texts are long and name identities. That it refuses is a finding.
         found = failed(f"AWS refused {error.operation_name}: {error.response.get('Error', {}).get('Code')}")
-    except NoCredentialsError:
-        found, is_fault = failed("there are no AWS credentials in the environment"), True
     except Exception as error:  # noqa: BLE001 -- a check that fails in a way of its own is a line not shown
         found, is_fault = failed(f"{type(error).__name__}: {error}"), True
     detail = ground.without_secrets(found.detail)[:_DETAIL_CHARS_MAX]
