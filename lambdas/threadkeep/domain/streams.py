@@ -27,6 +27,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         owner: the conversation's, in whose name the stream is leased until it settles.
+        ends_ms: before that the conversation's retention certainly has not ended (ms since the epoch); None: it never
+            does.
     """
 
     parent: str | None
@@ -34,6 +36,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str | None = None
     metadata: dict[str, msgspec.Raw] = {}
     owner: str | None = None
+    ends_ms: int | None = None
 
 
 class Writer(msgspec.Struct, frozen=True):

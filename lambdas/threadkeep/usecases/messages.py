@@ -7,7 +7,8 @@ from contextlib import suppress
 import msgspec
 from msgspec import UNSET
 
-from threadkeep.domain import frames
+from threadkeep.domain import frames, ids
+from threadkeep.domain.bounds import PULSE_EVERY_MS
 from threadkeep.domain.commands import CreateMessage
 from threadkeep.domain.errors import HotUnavailable, Refused, WarmThrottled, conflict
 from threadkeep.domain.json_values import same
@@ -30,9 +31,13 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     _check_scope(caller, command)
     key = authorize(services, caller, command.conversation)
     message = _message(command, identifier, read_parts(services, key, command.parts))
-    # Before the put: should it fail, the repeated request does both.
-    services.warm.touch(key, now_ms=now_ms)
-    existing = claim(services, key, message, fork=command.fork) or _put(services, key, message)
+    existing = claim(services, key, message, fork=command.fork)
+    if existing is None:
+        # Behind the claim, since what is refused is no activity. Before the put: should it fail, the repeated request
+        # does both; afterwards, a crash in between would leave a message that nobody counts.
+        if not _stands(services, key, identifier, now_ms):
+            services.warm.touch(key, now_ms=now_ms)
+        existing = _put(services, key, message)
     if existing is not None and not same_content(message, existing.message):
         raise conflict("id_taken", "Another message goes by that id; mint a new one.")
     stands = message if existing is None else existing.message
@@ -43,6 +48,14 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
         ask(services, caller, parent=stands.id, conversation=stands.conversation, reply=command.reply, fork=False)
     reply: Reply = {"message": frames.fit(stands)}
     return reply if existing is None else reply | {"duplicate": True}
+
+
+def _stands(services: Services, key: ConversationKey, message: str, now_ms: int) -> bool:
+    """Whether it was stored before, which is no activity again. Within the minute that activity is told to, it may be.
+
+    The newest message, and one that forks, get their place again; so the claim does not tell.
+    """
+    return ids.time_ms(message) < now_ms - PULSE_EVERY_MS and services.warm.has_message(key, message)
 
 
 def _put(services: Services, key: ConversationKey, message: Message) -> StoredMessage | None:

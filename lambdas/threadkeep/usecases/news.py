@@ -36,10 +36,20 @@ def _tell_message(services: Services, key: ConversationKey, news: MessageNews) -
     stored = read_in_page(services.warm, key, news.message)
     if stored is None:
         return  # it was erased since, or archived
+    head = services.warm.read_head(key)
+    lives_ms = None
+    if isinstance(head, Conversation):
+        now_ms = services.clock.now_ms()
+        if head.is_expired(now_ms):
+            return  # the news comes late, and the hot tier is to keep nothing of it
+        lives_ms = head.lives_ms(now_ms)
     if news.is_other:
         services.hot.forget_tail(key)  # it keeps what it has, since a message never changes
     # Settled, not filled: should a stream of that id live here as well, it has its end with that.
     viewers = services.hot.settle(key, stored)
+    if isinstance(head, Conversation) and lives_ms is not None:
+        # Told late, the message would be kept from now on as long as a new one.
+        services.hot.load(key, (stored,), owner=head.owner, lives_ms=lives_ms)
     tell(services, key, viewers, frames.message_created(stored.message))
 
 

@@ -46,16 +46,21 @@ class Owners:
     ENTRIES_MAX: Final = 1_000
 
     def __init__(self) -> None:
-        self._known: OrderedDict[ConversationKey, tuple[str, int]] = OrderedDict()
+        self._known: OrderedDict[ConversationKey, tuple[str, int, int | None]] = OrderedDict()
 
     def get(self, key: ConversationKey, now_ms: int) -> str | None:
         """The owner, while it is trusted."""
-        owner, until_ms = self._known.get(key, ("", 0))
+        owner, until_ms, _ = self._known.get(key, ("", 0, None))
         return owner if now_ms < until_ms else None
 
-    def note(self, key: ConversationKey, owner: str, now_ms: int) -> None:
-        """Remember it for `HEAD_CACHE_MS`; the longest known goes first where there is no room."""
-        self._known[key] = (owner, now_ms + HEAD_CACHE_MS)
+    def ends_ms(self, key: ConversationKey) -> int | None:
+        """When the conversation's retention ends at the earliest (ms), as when its owner was read; None: never."""
+        return self._known.get(key, ("", 0, None))[2]
+
+    def note(self, key: ConversationKey, owner: str, now_ms: int, *, ends_ms: int | None = None) -> None:
+        """Remember it for `HEAD_CACHE_MS`, never past the retention's end; the longest known goes first."""
+        until_ms = now_ms + HEAD_CACHE_MS
+        self._known[key] = (owner, until_ms if ends_ms is None else min(until_ms, ends_ms), ends_ms)
         self._known.move_to_end(key)
         if len(self._known) > self.ENTRIES_MAX:
             self._known.popitem(last=False)
@@ -177,7 +182,7 @@ def read_own(services: Services, caller: Caller, conversation: str) -> Conversat
     if not isinstance(head, Conversation) or head.is_expired(now_ms):
         services.owners.forget(key)
         raise not_found()
-    services.owners.note(key, head.owner, now_ms)
+    services.owners.note(key, head.owner, now_ms, ends_ms=head.expires_ms)
     if head.owner != caller.user and not caller.produces:
         raise not_found()
     return head

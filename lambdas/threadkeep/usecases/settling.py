@@ -9,11 +9,13 @@ from threadkeep import telemetry
 from threadkeep.domain import frames, ops, streams
 from threadkeep.domain.errors import HotUnavailable, Refused, WarmUnavailable, not_found
 from threadkeep.domain.json_values import JsonObject
-from threadkeep.domain.model import ConversationKey, Message, StoredMessage
+from threadkeep.domain.model import Conversation, ConversationKey, Message, StoredMessage
+from threadkeep.usecases.erasing import bury
 from threadkeep.usecases.limits import release_stream
 from threadkeep.usecases.live_elsewhere import goes_on_elsewhere, settled_elsewhere, tell_ended
 from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.services import Services
+from threadkeep.usecases.tiers import Tiers
 from threadkeep.usecases.viewers import tell
 
 
@@ -28,9 +30,12 @@ def finish(services: Services, key: ConversationKey, stream: str, sealed: stream
     """Store a sealed stream's message, drop its log, tell its viewers. Whoever finds a seal may do it, as it says.
 
     Raises:
-        Refused: ``not_found`` if the stream had settled and its message was erased since.
+        Refused: ``not_found`` if the stream had settled and its message was erased since, or if the conversation's
+            retention has ended: then the stream is dropped.
         WarmUnavailable: it could not be stored; the seal stays, and whoever comes next tries again.
     """
+    if _is_dropped(services, key, sealed.facts):
+        raise not_found()
     if sealed.settled:
         stored = services.warm.read_message(key, stream)
         if stored is None:
@@ -60,9 +65,13 @@ def end_due(services: Services, key: ConversationKey, stream: str, sealed: strea
     later one, without a word: what is left here must not take the place of what was acknowledged there. So a region
     that counts and cannot be asked is waited for too; whoever stops the stream does not have to wait.
 
+    Where the conversation's retention has ended meanwhile there is nothing to wait for: the stream is dropped.
+
     Raises:
         WarmUnavailable: as `finish`.
     """
+    if _is_dropped(services, key, sealed.facts):
+        return None
     if services.others is not None:
         try:
             stored = services.warm.read_message(key, stream) or settled_elsewhere(services, key, stream)
@@ -77,13 +86,38 @@ def end_due(services: Services, key: ConversationKey, stream: str, sealed: strea
     return finish(services, key, stream, sealed).message
 
 
+def _is_dropped(services: Services, key: ConversationKey, facts: streams.Facts) -> bool:
+    """Whether the conversation's retention has ended under its stream, which then goes with all that is hot of it.
+
+    To store the message would be activity, and bring back what every request has called `not_found`. The table is
+    asked only where the end that was known at the opening has come: what was said since then puts it off.
+
+    Raises:
+        HotUnavailable, WarmUnavailable: as `bury`; whoever finds the seal next tries again.
+    """
+    now_ms = services.clock.now_ms()
+    if facts.ends_ms is None or now_ms < facts.ends_ms:
+        return False
+    head = services.warm.read_head(key)
+    if isinstance(head, Conversation) and not head.is_expired(now_ms):
+        return False
+    if isinstance(head, Conversation):
+        telemetry.count("StreamsExpired")
+        services.owners.forget(key)
+        bury(services, key, owner=head.owner)
+    # Deleted, its erasure does so.
+    return True
+
+
 def store(services: Services, key: ConversationKey, stored: StoredMessage, *, owner: str | None) -> Finished:
     """Put a stream's message, let go of the stream and of its owner's lease, tell its viewers.
 
     Raises:
-        WarmUnavailable: it could not be stored, and the stream stays as it is.
+        ArchiveDamaged, WarmUnavailable: it could not be stored, and the stream stays as it is.
     """
-    kept = services.warm.put_message(key.tenant, stored) or stored
+    # What was archived the put would not find, and a second message would stand under its id.
+    kept = Tiers.of(services).read_archived(key, stored.message.id)
+    kept = kept or services.warm.put_message(key.tenant, stored) or stored
     # Before the seal is done with: should it fail, the repeated close does all of this again.
     services.warm.touch(key, now_ms=services.clock.now_ms())
     let_go(services, key, kept, owner=owner)

@@ -40,6 +40,7 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
         model=None if command.model is UNSET else command.model,
         metadata=command.metadata,
         owner=owner,
+        ends_ms=services.owners.ends_ms(key),
     )
     parent_settled = command.parent == newest or has_parent(services, key, command.parent)
     lease_stream(services, key, owner, stream)

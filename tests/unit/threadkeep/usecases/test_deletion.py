@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from tests.support.erasing import SECOND_PASS_MS, Region
-from tests.support.house import LAPTOP, PHONE, WORKER, Answer, Device, Frame, House, message_event
+from tests.support.house import LAPTOP, PHONE, WORKER, Answer, Device, Frame, House, message_event, text_part
 from threadkeep.domain import times
-from threadkeep.domain.bounds import HEAD_CACHE_MS
+from threadkeep.domain.bounds import HEAD_CACHE_MS, LEASE_MS
 from threadkeep.domain.erasure import Terms
+from threadkeep.domain.model import Conversation
+from threadkeep.usecases.sweeping import Swept, sweep
 
 BOB = Device(connection="bob=", user="bob")
 STRANGER = Device(connection="stranger=", tenant="umbrella")
@@ -279,6 +281,78 @@ def test_what_has_expired_and_is_still_there_can_be_deleted(house: House) -> Non
     assert house.say(PHONE, "conversation.get", conversation=conversation)["code"] == "not_found"
     assert house.say(BOB, "conversation.delete", conversation=conversation)["code"] == "not_found"
     assert delete(house, conversation)["reason"] == "owner"
+
+
+def expiring(house: House) -> tuple[str, str]:
+    """A conversation with a message in it, a second before it expires; read just now, so that it is remembered."""
+    conversation = house.conversation(retention_days=1)
+    question = house.message(conversation)
+    head = house.warm.read_head(house.key(conversation))
+    assert isinstance(head, Conversation)
+    assert head.expires_ms is not None
+    house.clock.ms = head.expires_ms - 1_000
+    house.ok(PHONE, "conversation.get", conversation=conversation)
+    return conversation, question
+
+
+@pytest.mark.parametrize(
+    ("action", "fields"),
+    [
+        ("conversation.update", {"title": "late"}),
+        ("message.create", {"role": "user", "parts": []}),
+        ("stream.open", {"role": "assistant", "producer": "run-1"}),
+        ("stream.cancel", {}),
+    ],
+)
+def test_what_a_sandbox_remembers_of_it_ends_with_its_retention(
+    house: House, action: str, fields: dict[str, Any]
+) -> None:
+    conversation, question = expiring(house)
+    house.clock.ms += 1_000
+    under = {"parent": question} if "role" in fields else {}
+    device = WORKER if action == "stream.open" else PHONE
+    assert house.say(device, action, conversation=conversation, **under, **fields)["code"] == "not_found"
+
+
+@pytest.mark.parametrize("end", ["close", "sweep"])
+def test_a_stream_that_outlives_its_conversation_is_dropped(house: House, end: str) -> None:
+    conversation, question = expiring(house)
+    house.ok(LAPTOP, "conversation.subscribe", conversation=conversation)
+    place = house.stream(conversation, question)
+    house.clock.ms += 1_000
+    if end == "close":
+        assert house.say(WORKER, "stream.close", status="complete", **place)["code"] == "not_found"
+        assert house.say(WORKER, "stream.close", status="complete", **place)["code"] == "not_found"
+    else:
+        house.clock.ms += LEASE_MS
+        assert sweep(house.services) == Swept(looked_at=1, ended=0, failed=0)
+    assert house.frames(LAPTOP)[-1]["type"] == "conversation.deleted"
+    assert house.say(PHONE, "conversation.get", conversation=conversation)["code"] == "not_found"
+    assert house.warm.read_message(house.key(conversation), place["stream"]) is None
+    assert house.hot.live(house.key(conversation)) == ()
+
+
+def test_a_stream_settles_in_a_conversation_that_was_active_meanwhile(house: House) -> None:
+    conversation, question = expiring(house)
+    place = house.stream(conversation, question)
+    house.message(conversation, question, fork=True)
+    house.clock.ms += 1_000
+    house.ok(WORKER, "stream.close", status="complete", **place)
+    assert house.warm.read_message(house.key(conversation), place["stream"]) is not None
+
+
+def test_a_message_that_is_refused_or_stands_already_is_no_activity(house: House) -> None:
+    conversation = house.conversation(retention_days=1)
+    first = house.message(conversation)
+    second = house.message(conversation, first)
+    active_at = house.warm.read_active_at(house.key(conversation))
+    house.clock.ms += 3_600_000
+    said: dict[str, Any] = {"conversation": conversation, "parent": first, "role": "user"}
+    assert house.say(PHONE, "message.create", parts=[], **said)["reason"] == "stale_leaf"
+    for fork in (False, True):
+        again = said | {"message": second, "parts": [text_part("hello")], "fork": fork}
+        assert house.ok(PHONE, "message.create", **again)["duplicate"]
+    assert house.warm.read_active_at(house.key(conversation)) == active_at
 
 
 def test_the_erasure_of_the_largest_deployment_fits_a_frame(house: House) -> None:

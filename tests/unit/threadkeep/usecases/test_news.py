@@ -6,8 +6,12 @@ import pytest
 
 from tests.support.house import LAPTOP, PHONE, WORKER, Frame
 from tests.support.regions import EU, US, Regions, endpoint, regions
+from threadkeep.domain.bounds import PULSE_EVERY_MS
+from threadkeep.domain.tail import Tail
 
 __all__ = ["regions"]
+
+HOUR_MS = 60 * 60_000
 
 
 @pytest.fixture
@@ -57,6 +61,26 @@ def test_what_a_region_wrote_itself_it_is_not_told_again(regions: Regions, conve
     before = len(regions.eu.frames(PHONE))
     regions.settle()
     assert len(regions.eu.frames(PHONE)) == before
+
+
+def test_news_that_comes_late_is_kept_no_longer_than_its_conversation(regions: Regions) -> None:
+    made = regions.eu.conversation(retention_days=1)
+    question = regions.eu.message(made)
+    regions.replicate()
+    regions.us.ok(PHONE, "message.list", conversation=made)  # it knows whose it is
+    late = list(regions.us.records)
+    regions.clock.ms += 3 * HOUR_MS
+    regions.announce(regions.us)
+    page = regions.us.ok(PHONE, "message.list", conversation=made)
+    assert [message["id"] for message in page["messages"]] == [question]
+    regions.clock.ms += 21 * HOUR_MS + PULSE_EVERY_MS
+    for action in ("conversation.get", "message.list", "context.read"):
+        assert regions.us.say(PHONE, action, conversation=made)["code"] == "not_found"
+    regions.us.records = late
+    regions.announce(regions.us)
+    tail = regions.us.hot.read_tail(regions.us.key(made), limit=1)
+    assert isinstance(tail, Tail)
+    assert tail.messages == ()
 
 
 def test_told_twice_it_does_no_harm(regions: Regions, conversation: str) -> None:

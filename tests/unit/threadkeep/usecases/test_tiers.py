@@ -15,6 +15,7 @@ from tests.support.tiers import Calls, Tale
 from threadkeep.domain import ids
 from threadkeep.domain.bounds import FRAME_BYTES_MAX, MEMBER_MESSAGES_MAX, TAIL_MESSAGES_MAX
 from threadkeep.domain.errors import ArchiveDamaged
+from threadkeep.domain.json_values import encode
 from threadkeep.usecases.settled_log import LastLog
 from threadkeep.usecases.tiers import History, Tiers
 
@@ -191,6 +192,22 @@ def test_a_stream_whose_message_was_archived_is_closed(tale: Tale) -> None:
     said = {"conversation": tale.conversation, "parent": chain[0], "role": "assistant", "producer": "run-1"}
     reply = tale.house.say(WORKER, "stream.open", message=chain[1], **said)
     assert (reply["code"], reply["detail"]["settled"]["id"]) == ("closed", chain[1])
+
+
+def test_a_body_takes_no_place_of_a_message_that_was_archived(tale: Tale) -> None:
+    house = tale.house
+    chain = tale.chain(2)
+    tale.rest()
+    tale.archive(chain)
+    said = {"conversation": tale.conversation, "stream": chain[1], "epoch": 5, "offset": 0, "status": "complete"}
+    said |= {"body": [text_part("other")], "parent": chain[0], "role": "assistant"}
+    reply = house.say(WORKER, "stream.close", **said)
+    assert (reply["code"], reply["detail"]["settled"]["id"]) == ("closed", chain[1])
+    stored = tiers(tale).read_message(tale.key, chain[1])
+    assert stored is not None
+    said |= {"body": json.loads(encode(stored.message.parts)), "role": stored.message.role}
+    assert house.ok(WORKER, "stream.close", **said)["message"]["id"] == chain[1]
+    assert house.warm.read_message(tale.key, chain[1]) is None, "nothing was put beside the archive"
 
 
 @pytest.mark.parametrize("is_hot", [True, False])
