@@ -21,7 +21,8 @@ Check = Callable[[str, list[Sent]], Awaitable[list[str]]]
 _PIECE_CHARS: Final = (3, 5, 2, 7, 4)
 """About what tokens are, in code points."""
 _PIECE_EVERY_S: Final = 0.002
-_SETTLED_S: Final = 30.0
+_SETTLED_S: Final = 120.0
+"""Longer than news of another region take whose first attempt met a function that had not started (90 s)."""
 
 
 @dataclass(kw_only=True)
