@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Raw
 
+from threadkeep.domain.archive import Damaged
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Conversation, Message, Role
@@ -31,6 +32,11 @@ def fit_together(messages: Sequence[Message]) -> list[Raw]:
     """All of the messages, each with its parts where its share of a frame takes them; as many as the frame takes."""
     share = MESSAGE_BYTES_MAX // max(1, len(messages))
     return _fill(fit(message, share) for message in messages)
+
+
+def holds(messages: Iterable[Raw], damaged: Sequence[Damaged]) -> bool:
+    """Whether a frame takes the messages and what is told of damage beside them."""
+    return sum(len(bytes(message)) + 1 for message in messages) + len(encode(damaged)) <= MESSAGE_BYTES_MAX
 
 
 def fit_conversations(conversations: Iterable[Conversation]) -> list[Raw]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, Raw
 
 from threadkeep.domain import frames
+from threadkeep.domain.archive import Damaged
 from threadkeep.domain.bounds import PAGE_ITEMS_MAX
 from threadkeep.domain.commands import ReadContext
 from threadkeep.domain.errors import Refused
@@ -15,7 +16,8 @@ from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMess
 from threadkeep.domain.tail import is_prompt
 from threadkeep.usecases.listing import check_cursor, fill_a_frame, page_reply
 from threadkeep.usecases.newest import Opened, Wanted, open_newest
-from threadkeep.usecases.selecting import Bounds, select
+from threadkeep.usecases.pairs import Pairs
+from threadkeep.usecases.selecting import Bounds, Selection, select
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.tiers import History, Tiers
 
@@ -32,18 +34,10 @@ def read(services: Services, caller: Caller, command: ReadContext) -> Reply:
     )
     path = (stored.message for stored in opened.messages)
     selection = select(path, bounds, lambda: _prompt(opened.first()))
-    ahead = [] if selection.ahead is None else [selection.ahead]
-    must, older = [*selection.newest_first[:1], *ahead], selection.newest_first[1:]
-    fitted = _fit([*must, *older])
-    is_truncated, following = selection.is_truncated, selection.following
-    fitting_older = fitted[len(must) :]
-    if len(fitting_older) < len(older):
-        is_truncated, following = True, older[len(fitting_older)].id
-    fitted = [*fitted[1 : len(must)], *reversed(fitting_older), *fitted[:1]]
     history = opened.history
-    damaged = [stretch for stretch in history.damaged if following is None or stretch.first > following]
-    reply = page_reply(fitted, cursor=following, tier=history.tier, damaged=damaged, missing=history.missing)
-    return reply | {"truncated": is_truncated or bool(damaged) or "incomplete" in reply}
+    page, following, damaged = _page(selection, history)
+    reply = page_reply(page, cursor=following, tier=history.tier, damaged=damaged, missing=history.missing)
+    return reply | {"truncated": following is not None or bool(damaged) or "incomplete" in reply}
 
 
 def read_whole(
@@ -77,6 +71,36 @@ def _open(services: Services, caller: Caller, command: ReadContext) -> Opened:
 
 def _prompt(first: StoredMessage | None) -> Message | None:
     return first.message if first is not None and is_prompt(first.message) else None
+
+
+def _page(selection: Selection, history: History) -> tuple[list[Raw], str | None, list[Damaged]]:
+    """What a frame takes of the selection, oldest first; the message that comes next; and the damage on the way there.
+
+    The newest and the calls that it answers go first. Of the others it ends before the newest that does not fit, or
+    whose call does not: the cursor passes no message that was left out.
+    """
+    chosen, near = selection.newest_first, selection.newest_first[: selection.near]
+    pairs = Pairs.of(chosen)
+    first = {message.id for message in chosen[:1]}
+    first |= pairs.calls_of(chosen[0].id) if chosen else set()
+    ahead = [] if selection.ahead is None else [selection.ahead]
+    others = [*ahead, *(message for message in chosen if message.id not in first)]
+    order = [*(message for message in chosen if message.id in first), *others]
+    page = {message.id: fitted for message, fitted in zip(order, _fit(order), strict=False)}
+    while True:
+        lacking = pairs.unanswerable(frozenset(page)) - first
+        ends = (place for place, message in enumerate(near) if message.id not in page or message.id in lacking)
+        end = next(ends, len(near))
+        following = near[end].id if end < len(near) else selection.following
+        damaged = history.damaged_down_to(following)
+        out = lacking | {m.id for m in near[end:] if m.id in page and m.id not in first and m.role != "system"}
+        if not out and not frames.holds(page.values(), damaged):
+            out = frozenset([message.id for message in others if message.id in page][-1:])
+        if not out:
+            break
+        page = {message: fitted for message, fitted in page.items() if message not in out}
+    in_order = [*ahead, *reversed(chosen)]
+    return [page[message.id] for message in in_order if message.id in page], following, damaged
 
 
 def _fit(newest_first: Sequence[Message]) -> list[Raw]:

@@ -62,9 +62,14 @@ def _list_all(services: Services, caller: Caller, command: ListMessages) -> Repl
     page = history.page(before=before, after=command.after, limit=command.limit)
     found = [stored.message for stored in page.messages]
     fitted = frames.fit_page(found)
-    more = page.more or len(fitted) < len(found)
-    cursor = found[len(fitted) - 1].id if fitted and more else None
-    damaged = history.damaged_in(before=before, down_to=cursor)
+    while True:
+        more = page.more or len(fitted) < len(found)
+        cursor = found[len(fitted) - 1].id if fitted and more else None
+        between = [message.id for message in found[: len(fitted)]]
+        damaged = history.damaged_in(before=before, down_to=cursor, between=between)
+        if len(fitted) <= 1 or frames.holds(fitted, damaged):
+            break
+        fitted.pop()
     return page_reply(fitted, cursor=cursor, tier=history.tier, damaged=damaged)
 
 
@@ -111,12 +116,16 @@ def _page(opened: Opened, command: ListMessages) -> Reply:
             following = None  # behind the damage there is nothing more
 
     fitted = frames.fit_page(taken())
-    if len(fitted) < len(found):
-        following = found[len(fitted)].id
-    if command.after is not None and following is not None and following <= command.after:
-        following = None
-    damaged = [stretch for stretch in opened.history.damaged if following is None or stretch.first > following]
     history = opened.history
+    while True:
+        if len(fitted) < len(found):
+            following = found[len(fitted)].id
+        if command.after is not None and following is not None and following <= command.after:
+            following = None
+        damaged = history.damaged_down_to(following)
+        if len(fitted) <= 1 or frames.holds(fitted, damaged):
+            break
+        fitted.pop()
     return page_reply(fitted, cursor=following, tier=history.tier, damaged=damaged, missing=history.missing)
 
 

@@ -53,6 +53,17 @@ class Pairs(msgspec.Struct, frozen=True):
                     opaque, calls = message.id, {}
         return cls(tuple(links), frozenset(unanswered))
 
+    def calls_of(self, message: str) -> frozenset[str]:
+        """The messages whose calls that one answers; with those that they answer in turn."""
+        found: frozenset[str] = frozenset()
+        while more := {call for call, result in self.links if result in found | {message}} - found:
+            found |= more
+        return found
+
+    def unanswerable(self, kept: frozenset[str]) -> frozenset[str]:
+        """Those of the kept messages with a result whose call is in the stretch, and not kept."""
+        return frozenset(result for call, result in self.links if result in kept and call not in kept)
+
     def torn(self, kept: frozenset[str], *, is_whole: bool) -> frozenset[str]:
         """Those of the kept messages that hold half of a pair whose other half is not kept, or belong to such a one.
 

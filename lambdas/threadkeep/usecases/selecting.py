@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Final, Self
 
 import msgspec
 
+from threadkeep.domain.bounds import CONTEXT_MESSAGES_MAX
 from threadkeep.domain.model import Message
 from threadkeep.usecases.pairs import Pairs
 
 _REACH: Final = 100
 """Messages beyond a bound that are looked through for the call of a result within it."""
+_REACHES: Final = (*range(1, _REACH + 1), *range(_REACH + 50, CONTEXT_MESSAGES_MAX + 1, 50))
+"""How far the call of the newest message is looked for: in steps, for each looks through all of them."""
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,12 +48,14 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         newest_first: the messages.
+        near: so many of them, from the newest, follow each other on the path; the others are from beyond ``following``.
         ahead: the conversation's first message, to be put before all of them.
         following: the id of the message that comes next on the path; None where the path has ended.
         is_truncated: the path goes on, or something of it was left out in between.
     """
 
     newest_first: tuple[Message, ...]
+    near: int
     following: str | None
     is_truncated: bool
     ahead: Message | None = None
@@ -96,14 +102,15 @@ def select(path: Iterator[Message], bounds: Bounds, first: Callable[[], Message 
 
     The newest message is taken in any case, and where that is a tool's result, the call too. Of the newest
     ``messages_max`` messages the ``system`` ones are taken in any case too, and count first, where tokens are bounded.
-    Then as many of the newest as fit. What holds a result whose call does not fit is left out, with what belongs to it.
+    Then as many of the newest as fit. It ends before a result whose call does not fit, so that both are for the next
+    page: but for what is taken in any case, nothing older than ``following`` is here, and all that is newer.
 
     ``first`` gives the conversation's first message where it is a prompt. It is asked where the path was not looked at
     up to its root, and counts first, against all bounds.
     """
     window = _Window(path)
     if not window.reaches(1):
-        return Selection(newest_first=(), following=None, is_truncated=False)
+        return Selection(newest_first=(), near=0, following=None, is_truncated=False)
     selection = _select(window, bounds)
     ahead = None if window.has_root else first()
     if ahead is None:
@@ -120,26 +127,27 @@ def _select(window: _Window, bounds: Bounds) -> Selection:
         must |= {message.id for message in newest if message.role == "system"}
     end = _fill(window, bounds, must)
     pairs = window.pairs(end)
-    near = window.messages[:end]
-    far = [message for message in window.messages[end:] if message.id in must]
-    torn = pairs.torn(frozenset(message.id for message in [*near, *far]), is_whole=window.has_root) - must
-    while near[end - 1].id in torn:  # the newest is not
-        end -= 1
-    chosen = tuple(message for message in [*near, *far] if message.id not in torn)
+    while True:
+        near = window.messages[:end]
+        far = [message for message in window.messages[end:] if message.id in must]
+        torn = pairs.torn(frozenset(message.id for message in [*near, *far]), is_whole=window.has_root) - must
+        if not torn:
+            break
+        end = next(place for place, message in enumerate(near) if message.id in torn)  # the newest is not
     following = window.messages[end].id if end < len(window.messages) else near[-1].parent
-    is_truncated = following is not None or len(chosen) < len(window.messages)
-    return Selection(newest_first=chosen, following=following, is_truncated=is_truncated)
+    return Selection(newest_first=(*near, *far), near=end, following=following, is_truncated=following is not None)
 
 
 def _bound_to_newest(window: _Window) -> set[str]:
     """The newest message, and what it cannot be without."""
     bound = {window.messages[0].id}
-    for reach in range(1, _REACH + 1):
+    for reach, further in pairwise((*_REACHES, CONTEXT_MESSAGES_MAX + 1)):
         pairs = Pairs.of(window.messages[:reach])
         while more := {half for pair in pairs.links if bound & set(pair) for half in pair} - bound:
             bound |= more
         if not pairs.open & bound or not window.reaches(reach + 1):
             break
+        window.reaches(further)
     return bound
 
 

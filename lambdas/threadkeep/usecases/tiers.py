@@ -6,7 +6,8 @@ long after the manifest of the segment that has it was put, so between them the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from typing import Final, Literal
@@ -190,10 +191,18 @@ class History:
             if not lost:
                 self.missing = wanted if self._gaps.are_possible else None
                 return
-            told = [Damaged(member.first, member.last, member.count) for member in lost]
-            self.damaged += [damaged for damaged in told if damaged not in self.damaged]
-            below = self.page(before=min(member.first for member in lost), after=after, limit=self._batch)
+            first, last = min(member.first for member in lost), max(member.last for member in lost)
+            below = self.page(before=first, after=after, limit=self._batch)
             wanted = below.messages[0].message.id if below.messages else None
+            # What is lost right below it is told with it, as one: the path is led past all of that.
+            further = [
+                damaged
+                for damaged in self.damaged_in(before=first, down_to=wanted or after)
+                if wanted is None or damaged.first > wanted
+            ]
+            count = sum(member.count for member in lost) + sum(damaged.count for damaged in further)
+            stretch = Damaged(min([first, *(damaged.first for damaged in further)]), last, count)
+            self.damaged += [] if stretch in self.damaged else [stretch]
 
     def known_path(self, start: str | None) -> Iterator[StoredMessage]:
         """The path as far as it has been read already, or read along."""
@@ -249,16 +258,26 @@ class History:
         self._read_from("cold")
         return self._segments.read_oldest()
 
-    def damaged_in(self, *, before: str | None, down_to: str | None) -> list[Damaged]:
+    def damaged_in(
+        self, *, before: str | None, down_to: str | None, between: Sequence[str] | None = None
+    ) -> list[Damaged]:
         """Stretches that the pages so far could not give, whose ends lie between (``down_to`` included).
 
-        A page tells of those that end in it, so that of all pages one tells of each.
+        A page tells of those that end in it, so that of all pages one tells of each. Where the messages ``between`` are
+        given, those that end with none of them in between are one: no more are told than there are messages, and one.
         """
-        return [
-            Damaged(member.first, member.last, member.count)
-            for member in sorted((place.member for place in self._segments.lost.values()), key=lambda one: one.last)
-            if (before is None or member.last < before) and (down_to is None or member.last >= down_to)
-        ]
+        told: dict[int, Damaged] = {}
+        places = None if between is None else sorted(between)
+        for member in sorted((place.member for place in self._segments.lost.values()), key=lambda one: one.last):
+            if (before is None or member.last < before) and (down_to is None or member.last >= down_to):
+                gap = len(told) if places is None else bisect(places, member.last)
+                one = told.get(gap, Damaged(member.first, member.last, 0))
+                told[gap] = Damaged(min(one.first, member.first), member.last, one.count + member.count)
+        return list(told.values())
+
+    def damaged_down_to(self, following: str | None) -> list[Damaged]:
+        """Those of ``damaged`` for a page of a path that ends before that message."""
+        return [stretch for stretch in self.damaged if following is None or stretch.first > following]
 
     @cached_property
     def _segments(self) -> Segments:

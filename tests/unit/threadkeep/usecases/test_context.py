@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec import Raw
 
 from tests.support.conversations import noise, text_parts
-from tests.support.house import PHONE, WORKER, Frame, House
+from tests.support.house import PHONE, WORKER, Frame, House, serving
 from tests.support.tiers import Calls, Tale
 from threadkeep.domain.bounds import CONTEXT_MESSAGES_DEFAULT, FRAME_BYTES_MAX, MEMBER_MESSAGES_MAX
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Message
 from threadkeep.domain.ops import Parts
 from threadkeep.usecases.context import read_whole
+from threadkeep.usecases.pairs import Pairs
 from threadkeep.usecases.tiers import Tiers
 
 WHOLE = {"messages_max": 1_000, "tokens_max": 1_000_000}
@@ -443,3 +447,80 @@ def test_a_frame_is_never_exceeded_by_what_has_to_be_in_it(tale: Tale) -> None:
     reply = context(tale, max_tokens=1)
     assert ids_of(reply) == [system, leaf]
     assert len(json.dumps(reply)) <= FRAME_BYTES_MAX
+
+
+# --- pages to the end -----------------------------------------------------------------------------------------
+
+KIND = st.sampled_from(["user", "assistant", "system", "call", "call2", "result", "result2"])
+LENGTH = st.sampled_from([1, 300, 4_000, 9_000])
+BUDGETS = st.tuples(st.integers(1, 30), st.one_of(st.none(), st.integers(1, 5_000)))
+
+
+def pages(tale: Tale, leaf: str, **bounds: Any) -> list[Frame]:
+    """All pages of a path's context, newest first."""
+    replies = [context(tale, leaf=leaf, **bounds)]
+    while replies[-1]["cursor"] is not None:
+        replies.append(context(tale, leaf=leaf, cursor=replies[-1]["cursor"], **bounds))
+        assert len(replies) < 1_000
+    return replies
+
+
+def put_said(tale: Tale, kind: str, length: int) -> None:
+    """One more message of the path; ids of calls come again and again, as some models number them."""
+    parent = tale.ids[-1] if tale.ids else None
+    if not kind.startswith(("call", "result")):
+        tale.put(parent, "x" * length, role=kind)
+        return
+    part_kind, role = ("tool_call", "assistant") if kind.startswith("call") else ("tool_result", "tool")
+    parts = tool_parts(part_kind, "a", *(["b"] if kind.endswith("2") else []))
+    tale.put(parent, parts=(*parts, *text_parts("x" * length)), role=role)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(KIND, LENGTH), min_size=1, max_size=24), BUDGETS)
+def test_pages_to_the_end_show_every_message_and_no_result_without_its_call(
+    said: list[tuple[str, int]], budgets: tuple[int, int | None]
+) -> None:
+    """Messages were passed over: behind system messages that a frame did not take, and where a pair was cut in two."""
+    with serving(House()) as house:
+        tale = Tale(house)
+        for kind, length in said:
+            put_said(tale, kind, length)
+        leaf, (messages_max, tokens_max) = tale.ids[-1], budgets
+        shown = [ids_of(reply) for reply in pages(tale, leaf, max_messages=messages_max, max_tokens=tokens_max)]
+        whole = read(tale, leaf, messages_max=1_000, tokens_max=10**9)
+    assert {message for page in shown for message in page} == set(tale.ids)
+    links = Pairs.of(whole[::-1]).links
+    halves = {half for pair in links for half in pair}
+    plain = [message.id for message in whole if message.role != "system" and message.id not in halves]
+    counted = Counter(message for page in shown for message in page)
+    assert [counted[message] for message in plain] == [1] * len(plain)
+    for page in shown:
+        assert page == sorted(page, key=tale.ids.index) or page[1:] == sorted(page[1:], key=tale.ids.index)
+        assert not [pair for pair in links if pair[1] in page and pair[0] not in page]
+
+
+@pytest.mark.parametrize(("results", "length"), [(120, 1), (80, 300), (30, 2_000)])
+@pytest.mark.parametrize("messages_max", [1, 1_000])
+def test_every_result_of_a_call_with_many_comes_with_the_call(
+    tale: Tale, results: int, length: int, messages_max: int
+) -> None:
+    """The newest result came without its call where a frame or the search for the call ended before that."""
+    names = [f"c{number}" for number in range(results)]
+    call = tale.put(tale.put(None), role="assistant", parts=tool_parts("tool_call", *names))
+    for name in names:
+        tale.put(tale.ids[-1], role="tool", parts=(*tool_parts("tool_result", name), *text_parts("x" * length)))
+    shown = [ids_of(reply) for reply in pages(tale, tale.ids[-1], max_messages=messages_max)]
+    assert {message for page in shown for message in page} == set(tale.ids)
+    assert all(call in page for page in shown if set(page) & set(tale.ids[2:]))
+    assert tale.ids[-1] in shown[0]
+
+
+def test_far_system_messages_that_a_frame_does_not_take_hide_nothing_between(tale: Tale) -> None:
+    """The cursor went to the oldest of them, past all that lay between."""
+    for number in range(20):
+        large: dict[str, Any] = {} if number % 6 else {"role": "system", "metadata": {"x": Raw(encode("y" * 9_000))}}
+        tale.put(tale.ids[-1] if tale.ids else None, **large)
+    shown = pages(tale, tale.ids[-1], max_tokens=100_000)
+    assert shown[0]["cursor"] == tale.ids[-3]
+    assert {message for reply in shown for message in ids_of(reply)} == set(tale.ids)

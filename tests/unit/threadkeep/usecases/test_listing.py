@@ -211,3 +211,37 @@ def test_produce_reads_every_users_history(house: House) -> None:
     house.message(conversation, text="for the model")
     (message,) = house.ok(WORKER, "message.list", conversation=conversation)["messages"]
     assert message["parts"] == [text_part("for the model")]
+
+
+# --- much that is damaged -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+@pytest.mark.parametrize("leaf", ["all", None])
+@pytest.mark.parametrize("length", [1, 400])
+def test_damage_in_very_many_places_fits_the_frames_and_each_is_told_once(
+    house: House, every: int, leaf: str | None, length: int
+) -> None:
+    """A page with more places of damage to tell of than a frame takes was refused as a fault."""
+    tale = Tale(house)
+    chain = tale.chain(240, text="x" * length)
+    tale.rest()
+    for number, message in enumerate(chain[:-1]):
+        manifest = tale.archive([message])
+        if number % every == 0:
+            tale.damage(manifest, 0)
+    lost = [message for number, message in enumerate(chain[:-1]) if number % every == 0]
+    said = {"conversation": tale.conversation, "limit": 100} | ({} if leaf is None else {"leaf": leaf})
+    replies = [house.ok(PHONE, "message.list", **said)]
+    while (cursor := replies[-1]["cursor"]) is not None:
+        replies.append(house.ok(PHONE, "message.list", cursor=cursor, **said))
+    shown = [message["id"] for reply in replies for message in reply["messages"]]
+    assert shown == [message for message in chain if message not in lost][::-1]
+    told = [stretch for reply in replies for stretch in reply.get("damaged", [])]
+    assert sum(stretch["count"] for stretch in told) == len(lost)
+    assert all(any(one["first"] <= message <= one["last"] for one in told) for message in lost)
+    whole = [house.ok(PHONE, "context.read", conversation=tale.conversation, max_messages=1_000)]
+    while (cursor := whole[-1]["cursor"]) is not None:
+        whole.append(house.ok(PHONE, "context.read", conversation=tale.conversation, max_messages=1_000, cursor=cursor))
+    assert {message["id"] for reply in whole for message in reply["messages"]} == set(shown)
+    assert sum(stretch["count"] for reply in whole for stretch in reply.get("damaged", [])) == len(lost)

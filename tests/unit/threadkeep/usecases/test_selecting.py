@@ -82,7 +82,7 @@ def test_a_whole_path_is_not_truncated() -> None:
 
 
 def test_an_empty_path_is_an_empty_selection() -> None:
-    assert Path().select() == Selection(newest_first=(), following=None, is_truncated=False)
+    assert Path().select() == Selection(newest_first=(), near=0, following=None, is_truncated=False)
 
 
 def test_as_many_fit_as_their_tokens_and_the_newest_always() -> None:
@@ -142,17 +142,17 @@ def test_the_newest_message_brings_its_call_whatever_the_bounds() -> None:
     assert path.selected(2) == [1, 2, 3]
 
 
-def test_a_result_far_from_its_call_is_left_out_alone() -> None:
+def test_a_selection_ends_before_a_result_far_from_its_call() -> None:
     path = Path("ca", "u", "a", "ra", "u")
-    assert path.selected(4) == [1, 2, 4]
-    assert path.select(4).following == path.messages[0].id
+    assert path.selected(4) == [4]
+    assert path.select(4).following == path.messages[3].id
     assert path.select(4).is_truncated
 
 
-def test_the_other_half_of_what_is_left_out_goes_with_it() -> None:
+def test_a_selection_ends_before_a_result_of_which_one_call_is_cut_off() -> None:
     """One message answers a call that is cut off and one that is not: the second call would have no result."""
     path = Path("ca", "u", "cb", "ra+rb", "u")
-    assert path.selected(4) == [1, 4]
+    assert path.selected(4) == [4]
 
 
 def test_a_call_that_was_never_answered_and_a_result_without_a_call_stand_as_they_are() -> None:
@@ -176,11 +176,20 @@ def test_a_tool_without_its_parts_answers_the_models_message_before_it() -> None
     assert Path("u", "?a", "ra", "a").selected(2) == [3]
 
 
-def test_a_result_whose_call_is_not_found_within_reach_is_left_out() -> None:
+def test_a_selection_ends_before_a_result_whose_call_is_not_found_within_reach() -> None:
     path = Path("ca", *"ua" * 80, "ra", "u")
-    chosen = path.selected(50)
-    assert len(chosen) == 49
+    assert path.selected(50) == [162]
+    assert path.select(50).following == path.messages[161].id
+    path.read = 0
+    path.select(50)
     assert path.read < 200
+
+
+def test_the_newest_message_brings_its_call_from_far_back() -> None:
+    assert Path("u", "ca", *"ua" * 200, "ra").selected(1) == [1, 402]
+    path = Path("u", "ca", *"ua" * 2_000, "ra")
+    assert path.selected(1) == [4_002]
+    assert path.read < 1_100
 
 
 SAID = st.lists(
@@ -200,6 +209,10 @@ def test_whatever_the_path_no_half_of_a_pair_is_selected(
     assert not said or newest_first[0].id in chosen
     for call, result in Pairs.of(newest_first).links:
         assert (call in chosen) == (result in chosen), (path.names[call], path.names[result])
+    assert [one.id for one in newest_first[: selection.near]] == [
+        one.id for one in selection.newest_first[: selection.near]
+    ]
+    assert selection.following == next((one.id for one in newest_first[selection.near :]), None)
     if tokens_max is not None:
         systems = [one for one in newest_first[:messages_max] if one.role == "system"]
         assert all(one.id in chosen for one in systems)
