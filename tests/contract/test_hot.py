@@ -33,6 +33,7 @@ from threadkeep.domain.streams import (
     Opened,
     ParentMissing,
     ParentOpen,
+    PlaceDiffers,
     Resumed,
     Seal,
     Sealed,
@@ -135,17 +136,35 @@ def test_a_takeover_by_another_run_of_the_same_principal_fences_the_first(talk: 
 def test_a_takeover_keeps_the_facts_and_a_fresh_log_brings_its_own(talk: Talk) -> None:
     parent = older_id()
     epoch = talk.opened(leaf=parent, facts=Facts(parent=parent, role="assistant", model="m1"))
-    epoch = talk.opened(writer=BOB, takeover=True, facts=Facts(parent=None, role="tool"))
+    epoch = talk.opened(writer=BOB, takeover=True, facts=Facts(parent=parent, role="assistant"))
     sealed = talk.seal(epoch, 0, principal="bob")
     assert isinstance(sealed, Sealed)
     assert sealed.facts == Facts(parent=parent, role="assistant", model="m1")
 
     again = talk.other()
     epoch = again.opened(leaf=parent, fork=True, facts=Facts(parent=parent, role="assistant", model="m1"))
-    epoch = again.opened(held=epoch, facts=Facts(parent=None, role="tool"))
+    epoch = again.opened(held=epoch, facts=Facts(parent=parent, role="assistant", model="m2"))
     sealed = again.seal(epoch, 0)
     assert isinstance(sealed, Sealed)
-    assert sealed.facts == Facts(parent=None, role="tool")
+    assert sealed.facts == Facts(parent=parent, role="assistant", model="m2")
+
+
+@pytest.mark.parametrize("place", [Facts(parent=None, role="assistant"), Facts(parent=older_id(), role="assistant")])
+def test_a_stream_stays_under_the_parent_and_role_it_began_with(talk: Talk, place: Facts) -> None:
+    parent = older_id()
+    begun = Facts(parent=parent, role="assistant")
+    epoch = talk.written(b"[1]", leaf=parent, facts=begun)
+    for facts in (place, Facts(parent=parent, role="user")):
+        for options in ({}, {"held": epoch}, {"writer": BOB, "held": epoch}, {"writer": BOB, "takeover": True}):
+            assert talk.open(facts=facts, **options) == PlaceDiffers()
+        assert talk.open(facts=facts, writer=BOB) == Held()
+        assert talk.open(facts=facts, writer=BOB, held=epoch - 1) == Fenced()
+    assert talk.append(epoch, 1) == Accepted(2)
+    verdict = talk.open(held=epoch, facts=begun, parent_settled=False)
+    assert isinstance(verdict, Opened), "its parent had settled when it began"
+    sealed = talk.seal(verdict.epoch, 0)
+    assert isinstance(sealed, Sealed)
+    assert sealed.facts == begun
 
 
 @pytest.mark.parametrize("is_settled", [False, True])

@@ -187,6 +187,10 @@ class Held(msgspec.Struct, frozen=True):
     """Another run holds the stream, and this one does not say that it takes over."""
 
 
+class PlaceDiffers(msgspec.Struct, frozen=True):
+    """The stream was opened under another parent, or as another role."""
+
+
 class Unknown(msgspec.Struct, frozen=True):
     """The hot tier knows no such stream, or none of this writer's, or only of an older epoch."""
 
@@ -247,7 +251,7 @@ class Resumed(msgspec.Struct, frozen=True, kw_only=True):
     is_due: bool = False
 
 
-OpenVerdict = Opened | Fenced | Closed | Held | StaleLeaf | ParentOpen | ParentMissing | Full
+OpenVerdict = Opened | Fenced | Closed | Held | PlaceDiffers | StaleLeaf | ParentOpen | ParentMissing | Full
 AppendVerdict = Accepted | Duplicate | Diverged | Gap | Fenced | Closed | TooLarge | Unknown
 SealVerdict = Sealed | Diverged | Gap | Fenced | Closed | Unknown
 ResumeVerdict = Resumed | Unknown
@@ -281,6 +285,12 @@ def judge_open(
     if held is not None:
         return Fenced() if stream.epoch > held else Reopen(anew, keep_log=False)
     return Reopen(anew, keep_log=True) if takeover else Held()
+
+
+def judge_move(stream: Stream, facts: Facts) -> PlaceDiffers | None:
+    """Of an open that is let in: its place was judged when the stream began, so it stays that one."""
+    is_same = (stream.facts.parent, stream.facts.role) == (facts.parent, facts.role)
+    return None if is_same else PlaceDiffers()
 
 
 def judge_append(

@@ -49,6 +49,9 @@ class HotStore(Protocol):
         parent other than the leaf, without ``fork`` → `StaleLeaf`; parent live → `ParentOpen`; parent not settled →
         `ParentMissing`; too many live streams → `Full`.
 
+        A known stream keeps its parent and role: whoever may go on with it, and names others, hears `PlaceDiffers`.
+        The rest of ``facts`` is taken where its log begins anew.
+
         The leaf is judged for a new stream only, and not for one whose producer names the epoch it ``held``: that
         one is going on with an answer whose place was judged when it began.
         """

@@ -35,6 +35,7 @@ from threadkeep.domain.streams import (
     Writer,
     judge_append,
     judge_close,
+    judge_move,
     judge_open,
     judge_time,
     next_epoch,
@@ -83,6 +84,8 @@ class HotMemory(ViewersInMemory, DeadlinesInMemory, TailInMemory):
             judged: object = Reopen(next_epoch(known=0, held=held or 0, now_ms=now_ms), keep_log=False)
         else:
             judged = judge_open(known, writer=writer, held=held, takeover=takeover, now_ms=now_ms)
+            if isinstance(judged, Reopen):
+                judged = judge_move(known, facts) or judged
         if not isinstance(judged, Reopen):
             return judged  # type: ignore[return-value]
         record = self._reopened(known, judged, writer=writer, facts=facts)

@@ -61,7 +61,7 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
     except HotUnavailable:  # should it have been opened all the same, the repeated request leases it again
         release_stream(services, key, owner, stream)
         raise
-    if not isinstance(verdict, streams.Opened | streams.Fenced | streams.Held):
+    if not isinstance(verdict, streams.Opened | streams.Fenced | streams.Held | streams.PlaceDiffers):
         release_stream(services, key, owner, stream)  # it has ended, or nothing came of it
     match verdict:
         case streams.Opened(epoch, offset, fresh, viewers):
@@ -79,6 +79,8 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
             return {"stream": stream, "epoch": epoch, "offset": offset}
         case streams.Fenced() | streams.Closed():
             raise _refusal(services, key, stream, verdict)
+        case streams.PlaceDiffers():
+            raise conflict("place", "The stream was opened with another `parent` or `role`; it keeps these.")
         case streams.StaleLeaf(present) if not parent_settled and is_ahead(services, command.parent, present):
             raise parent_missing()
         case _:

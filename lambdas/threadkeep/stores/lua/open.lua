@@ -66,8 +66,14 @@ end
 if not known then
   return refuse_place() or begin()
 end
+-- whoever is let in below goes on where the stream began: only that place was judged
+local is_same_run = owner == principal and run == producer
+local is_let_in = is_same_run or (held and known <= held) or (not held and takeover)
+if is_let_in and told ~= (server.call('HGET', live, stream) or told) then
+  return {'place_differs'}
+end
 -- the same run: a repeated open finds its place, one that names its epoch holds everything and starts over
-if owner == principal and run == producer then
+if is_same_run then
   if held then
     return begin()
   end

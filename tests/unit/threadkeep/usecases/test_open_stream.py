@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.house import LAPTOP, WORKER, Answer, Device, House, text_part
@@ -183,6 +185,35 @@ def test_produce_answers_in_every_users_conversation(talk: Answer) -> None:
 
 def test_what_a_stream_is_stays_as_it_was_first_opened(talk: Answer) -> None:
     talk.open(model="m-1", metadata={"a": 1})
-    opened = talk.open(model="m-2", metadata={"a": 2}, role="tool")
+    opened = talk.open(model="m-2", metadata={"a": 2})
     message = talk.close(opened, 0)["message"]
     assert (message["model"], message["metadata"], message["role"]) == ("m-1", {"a": 1}, "assistant")
+
+
+@pytest.mark.parametrize("others", [{"role": "user"}, {"parent": None}, {"parent": "ghost"}, {"parent": "live"}])
+def test_a_stream_is_not_moved_by_opening_it_again(talk: Answer, others: dict[str, str | None]) -> None:
+    opened = talk.written("a")
+    live = talk.house.stream(talk.conversation, talk.question, fork=True)["stream"]
+    named = {"ghost": talk.house.new_id(), "live": live}
+    fields = {name: named.get(value or "", value) for name, value in others.items()}
+    message = talk.house.new_id() if "parent" in others else talk.stream  # after what it is to stand under
+    if message != talk.stream:
+        opened = talk.open(message=message, fork=True)
+    again: list[dict[str, Any]] = [{}, {"epoch": opened["epoch"]}, {"producer": "run-2", "takeover": True}]
+    for how in again:
+        refused = talk.open(message=message, **(how | fields))
+        assert (refused["code"], refused["reason"], refused["retryable"]) == ("conflict", "place", False)
+    opened = talk.open(message=message, epoch=opened["epoch"])
+    settled = talk.close(opened, 0)["message"]
+    assert (settled["parent"], settled["role"]) == (talk.question, "assistant")
+
+
+def test_one_that_was_lost_is_begun_anew_under_a_settled_parent_only(talk: Answer) -> None:
+    opened = talk.written("a")
+    other = talk.house.stream(talk.conversation, talk.question, fork=True)
+    ghost, message = talk.house.new_id(), talk.house.new_id()
+    talk.house.lose_hot()
+    assert talk.open(message=message, parent=ghost, epoch=opened["epoch"])["reason"] == "parent_missing"
+    assert talk.open(message=other["stream"], epoch=other["epoch"])["type"] == "stream.open.ok"
+    assert talk.open(message=message, parent=other["stream"], epoch=opened["epoch"])["reason"] == "parent_open"
+    assert talk.open(epoch=opened["epoch"])["type"] == "stream.open.ok"
