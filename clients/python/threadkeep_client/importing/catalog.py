@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 from threadkeep_client.frames import from_json
-from threadkeep_client.importing.draft import Draft, Form, RefusedError
+from threadkeep_client.importing.draft import Draft, Form, RefusedError, refusal_of
 from threadkeep_client.importing.files import Found, Opened, Unreadable
 from threadkeep_client.importing.reading import form_of, is_behind_conversation, read_draft, source_of
 from threadkeep_client.importing.spans import Span, spans
@@ -140,11 +140,12 @@ class _File:
             place += 1
             try:
                 self._take(span, content, place)
-            except RefusedError as refused:
+            except Exception as error:  # noqa: BLE001 -- one value that nobody foresaw stops no other
+                reason = refusal_of(error)
                 if self._open is not None:
                     # Whatever it was, it stands between this conversation's messages.
-                    self._open.damage = f"value {place} of the file {refused}"
-                self._refuse(Refusal(self._opened.name, str(refused), place))
+                    self._open.damage = f"value {place} of the file {reason}"
+                self._refuse(Refusal(self._opened.name, reason, place))
 
     def _take(self, span: Span, content: bytes | None, place: int) -> None:
         if content is None:

@@ -53,9 +53,9 @@ def read(value: JsonObject, source: str) -> Draft:
     draft.title = title_of(value.get("title"), draft.notes)
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
     draft.notes["nodes_dropped"] += len(mapping) - len(nodes)
-    parents = _parents(nodes)
+    callers = _Callers(nodes, _parents(nodes))
     for name, node in nodes.items():
-        draft.nodes.append(_node(name, node, parents, nodes, draft.notes))
+        draft.nodes.append(_node(name, node, callers, draft.notes))
     current = value.get("current_node")
     draft.current = current if isinstance(current, str) else None
     rest = {name: field for name, field in value.items() if name not in _READ and name != "metadata"}
@@ -82,13 +82,13 @@ def _parents(nodes: dict[str, JsonObject]) -> dict[str, str | None]:
 def _node(
     name: str,
     node: JsonObject,
-    parents: dict[str, str | None],
-    nodes: dict[str, JsonObject],
+    callers: _Callers,
     notes: Counter[str],
 ) -> Node:
+    parent = callers.parents[name]
     message = node.get("message")
     if not isinstance(message, dict):
-        return Node(source=name, parent=parents[name], is_message=False)
+        return Node(source=name, parent=parent, is_message=False)
     author = message.get("author")
     author = author if isinstance(author, dict) else {"role": author}
     said_role = author.get("role") or message.get("role")
@@ -98,7 +98,7 @@ def _node(
     extra = message.get("metadata")
     extra = extra if isinstance(extra, dict) else {}
     is_hidden = role == "system" or extra.get("is_visually_hidden_from_conversation") is True
-    caller = _caller(name, parents, nodes) if role == "tool" else None
+    caller = callers.of(name) if role == "tool" else None
     parts = bounded(read_parts(message, role=role, node=name, caller=caller, notes=notes), notes)
     if not parts and not is_hidden:
         notes["empty_messages"] += 1
@@ -114,7 +114,7 @@ def _node(
     status = message.get("status")
     return Node(
         source=name,
-        parent=parents[name],
+        parent=parent,
         time_ms=to_ms(message.get("create_time")),
         is_hidden=is_hidden,
         # Nobody said who wrote it. As a user's or the system's it would carry weight that it may not have.
@@ -126,21 +126,37 @@ def _node(
     )
 
 
-def _caller(name: str, parents: dict[str, str | None], nodes: dict[str, JsonObject]) -> str | None:
-    """The tool call that a tool's message answers: the nearest above it."""
-    seen = {name}
-    above = parents[name]
-    while above is not None and above in nodes and above not in seen:
-        seen.add(above)
-        message = nodes[above].get("message")
-        if isinstance(message, dict):
-            if is_call(message):
-                return above
-            author = message.get("author")
-            if not isinstance(author, dict) or author.get("role") != "tool":
-                return None
-        above = parents[above]
-    return None
+class _Callers:
+    """The tool calls that tools' messages answer. Each node is looked at once, however long a chain of tools is."""
+
+    def __init__(self, nodes: dict[str, JsonObject], parents: dict[str, str | None]) -> None:
+        self.parents = parents
+        self._nodes = nodes
+        self._found: dict[str, str | None] = {}
+
+    def of(self, name: str) -> str | None:
+        """The call that a tool's message answers: the nearest above it."""
+        walked = [name]
+        self._found[name] = None  # so it stays in a ring
+        above = self.parents[name]
+        found: str | None = None
+        while above is not None and above in self._nodes:
+            message = self._nodes[above].get("message")
+            if isinstance(message, dict):
+                if is_call(message):
+                    found = above
+                    break
+                author = message.get("author")
+                if not isinstance(author, dict) or author.get("role") != "tool":
+                    break
+            if above in self._found:
+                found = self._found[above]
+                break
+            self._found[above] = None
+            walked.append(above)
+            above = self.parents[above]
+        self._found.update(dict.fromkeys(walked, found))
+        return found
 
 
 def _own_of_node(node: JsonObject) -> JsonObject | None:

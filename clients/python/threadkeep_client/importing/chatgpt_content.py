@@ -73,10 +73,11 @@ def _pieces(pieces: Any, notes: Counter[str]) -> list[Part]:
             found += _text(piece)
             continue
         kind = piece.get("content_type", piece.get("type")) if isinstance(piece, dict) else None
+        kind = kind if isinstance(kind, str) else None
         if kind in {"audio_transcription", "text"} and isinstance(text := piece.get("text"), str):
             found += _text(text)
         else:
-            found.append(data_part("chatgpt", kind if isinstance(kind, str) else "content", piece, notes))
+            found.append(data_part("chatgpt", kind or "content", piece, notes))
     return found
 
 

@@ -39,13 +39,14 @@ def read(value: JsonObject, source: str) -> Draft:
         raise RefusedError("its `chat_messages` is no list, so it has no messages")
     draft = Draft(form="claude", source=source, created_ms=to_ms(value.get("created_at")))
     draft.title = title_of(value.get("name"), draft.notes)
+    said = {name for message in messages if isinstance(message, dict) and isinstance(name := message.get("uuid"), str)}
     names: set[str] = set()
     before: str | None = None
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
             draft.notes["nodes_dropped"] += 1
             continue
-        name = _name(message, number, names)
+        name = _name(message, number, names, said)
         names.add(name)
         draft.nodes.append(_node(name, before, message, draft.notes))
         before = name
@@ -56,10 +57,15 @@ def read(value: JsonObject, source: str) -> Draft:
     return draft
 
 
-def _name(message: JsonObject, number: int, taken: set[str]) -> str:
-    """Its id; one that is missing, or said twice, goes by its place."""
+def _name(message: JsonObject, number: int, taken: set[str], said: set[str]) -> str:
+    """Its id; one that is missing, or said twice, goes by its place, as no other message is called."""
     name = message.get("uuid")
-    return name if isinstance(name, str) and name and name not in taken else f"#{number}"
+    if isinstance(name, str) and name and name not in taken:
+        return name
+    place = f"#{number}"
+    while place in said or place in taken:
+        place = f"#{place}"
+    return place
 
 
 def _node(name: str, before: str | None, message: JsonObject, notes: Counter[str]) -> Node:

@@ -26,6 +26,15 @@ class RefusedError(Exception):
     """A value is no conversation that can be imported; the message says why, and quotes nothing of what it holds."""
 
 
+def refusal_of(error: Exception) -> str:
+    """Why it is refused, where reading it raised that.
+
+    Nobody publishes a schema of what is read, so it may be anything. Of what was not foreseen the type alone is told:
+    a message may quote what the conversation holds.
+    """
+    return str(error) if isinstance(error, RefusedError) else f"cannot be read ({type(error).__name__})"
+
+
 @dataclass(slots=True, kw_only=True)
 class Node:
     """A place in the tree.

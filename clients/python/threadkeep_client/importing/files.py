@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +18,9 @@ ZIP_BYTES_MAX: Final = 8 * 1024 * 1024 * 1024
 _BEGINNING_BYTES: Final = 4_096
 _ZIP_MAGIC: Final = b"PK\x03\x04"
 _EMPTY_ZIP_MAGIC: Final = b"PK\x05\x06"
+_DAMAGE_ERRNOS: Final = frozenset({None, errno.EINVAL})
+"""Of the `OSError` that damaged members raise: bzip2's has none, and a place before the file's beginning is invalid.
+Members raise many kinds of exceptions, by their compression and by what of them is damaged."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -113,13 +116,15 @@ def _unpack(found: Found, path: Path, name: str, folder: Path) -> None:
                 told = f"{name}/{member.filename}"
                 try:
                     copy = _unpack_member(archive, member, folder / str(number), left)
-                except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+                except Exception as error:
+                    if isinstance(error, OSError) and error.errno not in _DAMAGE_ERRNOS:
+                        raise
                     found.unreadable.append(Unreadable(told, f"cannot be unpacked: {error}"))
                     continue
                 if copy is not None:
                     left -= copy.stat().st_size
                     found.files.append(Opened(copy, told))
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, UnicodeDecodeError) as error:  # the latter of a name, before any can be told
         found.unreadable.append(Unreadable(name, f"is a damaged zip: {error}"))
 
 

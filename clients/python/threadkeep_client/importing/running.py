@@ -20,7 +20,7 @@ from threadkeep_client.errors import (
 )
 from threadkeep_client.importing.building import Built, Identity, build
 from threadkeep_client.importing.catalog import Catalog, Entry
-from threadkeep_client.importing.draft import RefusedError
+from threadkeep_client.importing.draft import RefusedError, refusal_of
 from threadkeep_client.importing.report import ImportReport, Row
 from threadkeep_client.importing.sending import Sent, send
 
@@ -134,7 +134,10 @@ def _is_of_one_conversation(error: WireError) -> bool:
 def _read(entry: Entry, settings: ImportSettings) -> Built:
     if entry.damage is not None:
         raise RefusedError(entry.damage)
-    return build(entry.read(), settings.identity, now_ms=settings.now_ms, salt=settings.salt)
+    try:
+        return build(entry.read(), settings.identity, now_ms=settings.now_ms, salt=settings.salt)
+    except Exception as error:
+        raise RefusedError(refusal_of(error)) from error
 
 
 class _Room:

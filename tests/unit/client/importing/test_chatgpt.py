@@ -31,6 +31,25 @@ def one_message(tmp_path: Path, content: Any, **fields: Any) -> Message:
     return read_one(write(tmp_path / "f", [conversation({"n": (None, told)})]), "c").messages[0]
 
 
+@pytest.mark.parametrize("kind", [["x"], {"x": 1}, 1, True])
+def test_a_piece_whose_kind_is_no_text_is_kept_as_data(tmp_path: Path, kind: Any) -> None:
+    piece = {"content_type": kind, "text": "t"}
+    told = one_message(tmp_path, {"content_type": "multimodal_text", "parts": ["a", piece]})
+    assert [part["type"] for part in told.parts] == ["text", "data"]
+    assert piece in told.parts[1].values()
+
+
+def test_a_long_chain_of_tools_answers_the_call_above_it_and_a_ring_of_them_none(tmp_path: Path) -> None:
+    call = message("call", "assistant", "f()", 1.0) | {"recipient": "python"}
+    chain = {f"t{n}": (f"t{n - 1}" if n else "call", message(f"t{n}", "tool", "r", 2.0 + n)) for n in range(50)}
+    ring = {"r0": ("r1", message("r0", "tool", "r", 1.0)), "r1": ("r0", message("r1", "tool", "r", 1.0))}
+    built = read_one(
+        write(tmp_path / "f", [conversation({"call": (None, call)} | dict(reversed(chain.items())) | ring)]), "c"
+    )
+    calls = [part["call_id"] for one in built.messages for part in one.parts if part["type"] == "tool_result"]
+    assert sorted(calls) == sorted(["call"] * 50 + ["r0", "r1"])
+
+
 # --- the cases' files ------------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,12 @@ def test_of_messages_with_one_time_the_order_of_the_file_decides() -> None:
     assert built.title == "Kettle"
 
 
+def test_a_message_without_a_name_takes_none_that_another_has(tmp_path: Path) -> None:
+    built = chat(tmp_path, [{"uuid": "#1", "text": "a"}, {"text": "b"}, {"uuid": "#1", "text": "c"}, {"text": "d"}])
+    assert texts(path_of(built)) == ["a", "b", "c", "d"]
+    assert len({one.id for one in built.messages}) == 4
+
+
 def test_where_messages_name_their_parents_there_are_branches(tmp_path: Path) -> None:
     built = chat(
         tmp_path,

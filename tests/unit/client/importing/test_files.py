@@ -67,6 +67,30 @@ def test_a_damaged_member_is_told_and_loses_none_of_the_others(tmp_path: Path) -
         assert found.unreadable[0].reason.startswith("cannot be unpacked: ")
 
 
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_member_is_told_whatever_it_is_packed_with(tmp_path: Path, compression: int) -> None:
+    path = tmp_path / "e.zip"
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("a.json", b'[{"first": 1}]' * 50)
+        archive.writestr("b.json", b'[{"second": 2}]' * 50)
+    data = bytearray(path.read_bytes())
+    at = 30 + len("a.json")
+    data[at + 14 : at + 28] = b"\xff" * 14
+    path.write_bytes(data)
+    with opened(path) as found:
+        assert [file.name for file in found.files] == ["e.zip/b.json"]
+        assert [each.name for each in found.unreadable] == ["e.zip/a.json"]
+
+
+def test_a_zip_with_a_name_that_is_no_utf_8_is_told_and_stops_no_other(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "e.zip", {"é.json": b"[]"})
+    path.write_bytes(path.read_bytes().replace("é".encode(), b"\xff\xfe"))
+    (tmp_path / "other.json").write_bytes(b"[]")
+    with opened(tmp_path) as found:
+        assert [file.name for file in found.files] == ["other.json"]
+        assert [each.name for each in found.unreadable] == ["e.zip"]
+
+
 def test_a_zip_that_was_cut_off_is_told(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "e.zip", {"a.json": os.urandom(5_000)})
     path.write_bytes(path.read_bytes()[:2_000])

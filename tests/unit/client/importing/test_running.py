@@ -9,6 +9,8 @@ from tests.support.exports import ANN, NOW_MS, chatgpt, listed, write
 from tests.unit.client.fake_server import FakeServer
 from threadkeep_client import Client, RateLimitedError, UnavailableError
 from threadkeep_client.importing import running as module
+from threadkeep_client.importing.building import Built, Identity
+from threadkeep_client.importing.draft import Draft
 from threadkeep_client.importing.report import ImportReport
 from threadkeep_client.importing.running import ImportSettings, run_import
 
@@ -52,6 +54,22 @@ async def test_where_the_service_is_away_for_good_the_import_ends_and_the_report
     completed = await bring(server, path)
     assert [(row.entry.source, row.sent.added) for row in completed.imported] == [("b", 1), ("c", 2)]
     assert completed.is_whole
+
+
+async def test_a_conversation_whose_reading_fails_unforeseen_stops_no_other(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = module.build
+
+    def failing(draft: Draft, identity: Identity, *, now_ms: int, salt: str) -> Built:
+        if draft.source == "b":
+            raise TypeError("said in b")
+        return build(draft, identity, now_ms=now_ms, salt=salt)
+
+    monkeypatch.setattr(module, "build", failing)
+    report = await bring(server, three(tmp_path))
+    assert [row.entry.source for row in report.imported] == ["a", "c"]
+    assert [(one.source, one.reason) for one in report.refused] == [("b", "cannot be read (TypeError)")]
 
 
 async def test_a_pause_of_the_service_is_waited_out(server: FakeServer, tmp_path: Path) -> None:
