@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -478,6 +478,8 @@ def put_said(tale: Tale, kind: str, length: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(KIND, LENGTH), min_size=1, max_size=24), BUDGETS)
+@example([(kind, 1) for kind in ("user", "call", "user", "user", "result", "user")], (3, None))
+@example([(kind, 1) for kind in ("user", "call", "user", "user", "result", "user")], (50, 70))
 def test_pages_to_the_end_show_every_message_and_no_result_without_its_call(
     said: list[tuple[str, int]], budgets: tuple[int, int | None]
 ) -> None:
