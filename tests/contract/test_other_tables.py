@@ -9,15 +9,17 @@ import boto3
 import msgspec
 import pytest
 
-from tests.support.conversations import NOW_MS, awkward_object, message, noise, text_parts
+from tests.support.conversations import NOW_MS, awkward_object, conversation, message, noise, text_parts, tombstone
 from tests.support.moto_table import TABLE, create_table, moto_clients
 from threadkeep.domain import ids
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.json_values import encode
-from threadkeep.domain.model import ConversationKey, StoredMessage
-from threadkeep.ports import OtherTables, WarmStore
+from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.ports import ErasureStore, Gone, OtherTables, WarmStore
 from threadkeep.stores import aws_config
 from threadkeep.stores.bodies_memory import BodiesMemory
+from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
+from threadkeep.stores.erasures_memory import ErasuresMemory
 from threadkeep.stores.other_tables_dynamodb import OtherTablesDynamoDB
 from threadkeep.stores.other_tables_memory import OtherTablesMemory
 from threadkeep.stores.warm_dynamodb import WarmDynamoDB
@@ -35,6 +37,7 @@ class Places(msgspec.Struct, frozen=True):
 
     others: OtherTables
     warm: dict[str, WarmStore]
+    erasures: dict[str, ErasureStore]
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +53,13 @@ def clients() -> Iterator[dict[str, DynamoDBClient]]:
 def places(request: pytest.FixtureRequest) -> Places:
     if request.param == "memory":
         tables = {name: WarmMemory() for name in REGIONS}
-        return Places(OtherTablesMemory(tables), dict(tables))
+        erasures = {name: ErasuresMemory(table) for name, table in tables.items()}
+        return Places(OtherTablesMemory(tables), dict(tables), dict(erasures))
     made = request.getfixturevalue("clients")
     return Places(
         OtherTablesDynamoDB(made.__getitem__, TABLE),
         {name: WarmDynamoDB(client, TABLE, BodiesMemory()) for name, client in made.items()},
+        {name: ErasuresDynamoDB(client, TABLE) for name, client in made.items()},
     )
 
 
@@ -86,6 +91,21 @@ def test_only_the_region_that_is_named_is_asked(places: Places) -> None:
 
 def test_what_it_does_not_have_is_none(places: Places) -> None:
     assert places.others.read_message("eu-central-1", new_key(), ids.mint(NOW_MS)) is None
+
+
+def test_a_head_comes_as_it_stands_there_and_a_deletion_before_it(places: Places) -> None:
+    new = conversation(title="t", metadata={"n": 1.0})
+    key = ConversationKey("a/b#c", new.id)
+    assert places.others.read_head("us-east-2", key) is None
+    places.warm["us-east-2"].create_conversation(key.tenant, new)
+    assert places.others.read_head("eu-central-1", key) is None
+    head = places.others.read_head("us-east-2", key)
+    assert isinstance(head, Conversation)
+    assert encode(head) == encode(new)
+    places.warm["eu-central-1"].create_conversation(key.tenant, head)
+    assert encode(places.others.read_head("eu-central-1", key)) == encode(new)
+    places.erasures["us-east-2"].put_tombstone(key, tombstone())
+    assert places.others.read_head("us-east-2", key) == Gone(tombstone())
 
 
 # --- the clients ----------------------------------------------------------------------------------------------

@@ -198,6 +198,13 @@ class OtherTables(Protocol):
         """One message in page form, as that region has it. One call, which takes 2 s at the most."""
         ...
 
+    def read_head(self, region: str, key: ConversationKey) -> Conversation | Gone | None:
+        """A conversation's head, or that it was deleted, as that region has it; expired ones too.
+
+        Two calls, which take 2 s each at the most.
+        """
+        ...
+
 
 class ExportStore(Protocol):
     """Exports that were asked for; each is gone when it expires. Strongly consistent. Raises `WarmUnavailable`."""

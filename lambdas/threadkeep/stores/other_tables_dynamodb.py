@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from threadkeep.domain.model import ConversationKey, StoredMessage
-from threadkeep.schema import SORT_KEY
-from threadkeep.stores import table_keys, warm_items
+from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.ports import Gone
+from threadkeep.schema import SORT_GONE, SORT_HEAD, SORT_KEY
+from threadkeep.stores import erasure_items, table_keys, warm_items
 from threadkeep.stores.aws_faults import warm_unavailable
 
 if TYPE_CHECKING:
@@ -40,3 +41,18 @@ class OtherTablesDynamoDB:
         )
         item = answer.get("Item")
         return None if item is None else warm_items.stored_from(key, item, item[warm_items.BODY]["B"])
+
+    @warm_unavailable()
+    def read_head(self, region: str, key: ConversationKey) -> Conversation | Gone | None:
+        """See `OtherTables`. The head first: who deletes writes the tombstone before, so one of the two is seen."""
+        head = self._item(region, key, SORT_HEAD)
+        tombstone = self._item(region, key, SORT_GONE)
+        if tombstone is not None:
+            return Gone(erasure_items.tombstone_from(tombstone))
+        return None if head is None else warm_items.conversation_from(head)
+
+    def _item(self, region: str, key: ConversationKey, sort_key: str) -> dict[str, Any] | None:
+        answer = self._client(region).get_item(
+            TableName=self._table, Key=warm_items.primary_key(key, sort_key), ConsistentRead=True
+        )
+        return answer.get("Item")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.ports import Gone
 from threadkeep.stores.warm_items import in_page
 from threadkeep.stores.warm_memory import WarmMemory
 
@@ -14,7 +15,7 @@ class OtherTablesMemory:
 
     Attributes:
         tables: by region.
-        asked: every region that was asked, and for which message.
+        asked: every region that was asked, and for which message or conversation.
     """
 
     def __init__(self, tables: Mapping[str, WarmMemory]) -> None:
@@ -26,3 +27,8 @@ class OtherTablesMemory:
         self.asked.append((region, message))
         stored = self.tables[region].read_message(key, message)
         return None if stored is None else in_page(stored)
+
+    def read_head(self, region: str, key: ConversationKey) -> Conversation | Gone | None:
+        """See `OtherTables`."""
+        self.asked.append((region, key.conversation))
+        return self.tables[region].read_head(key)

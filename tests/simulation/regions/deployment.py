@@ -23,7 +23,8 @@ from threadkeep import container, telemetry
 from threadkeep.domain import ids
 from threadkeep.domain.erasure import Terms
 from threadkeep.domain.errors import HotUnavailable, WarmUnavailable
-from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.ports import Gone
 from threadkeep.stores import object_keys
 from threadkeep.stores.buckets_memory import ObjectsMemory
 from threadkeep.stores.cold_memory import ColdMemory
@@ -204,6 +205,12 @@ class OtherReplicas:
             raise WarmUnavailable("the other region's table is out of reach")
         stored = self._table.replicas[region].warm.read_message(key, message)
         return None if stored is None else in_page(stored)
+
+    def read_head(self, region: str, key: ConversationKey) -> Conversation | Gone | None:
+        """See `OtherTables`. Of a table that is away for good no conversation would begin, and nothing be seen."""
+        if self._table.is_cut:
+            raise WarmUnavailable("the other region's table is out of reach")
+        return self._table.replicas[region].warm.read_head(key)
 
 
 @contextmanager

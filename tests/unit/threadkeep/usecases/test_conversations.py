@@ -10,8 +10,11 @@ import pytest
 
 from tests.support.conversations import tombstone
 from tests.support.house import LAPTOP, PHONE, WORKER, Device, House
+from tests.support.regions import Regions, regions
 from threadkeep.domain import ids
 from threadkeep.domain.bounds import HEAD_CACHE_MS, ID_AHEAD_MS_MAX, METADATA_BYTES_MAX, PULSE_EVERY_MS, SUBSCRIPTION_MS
+
+__all__ = ["regions"]
 
 BOB = Device(connection="bob=", user="bob")
 STRANGER = Device(connection="stranger=", tenant="umbrella")
@@ -289,3 +292,59 @@ def test_the_largest_conversation_fits_every_frame_that_holds_it(house: House) -
     for action in ("conversation.get", "conversation.subscribe", "conversation.update", "conversation.create"):
         body = json.dumps({"action": action, "ref": ref, "conversation": conversation["id"]})
         assert house.post(device, body)["type"] == f"{action}.ok"
+
+
+# --- where there are several regions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", [BOB, Device(connection="both=", user="bob", scope="chat produce")])
+def test_nobody_takes_over_a_conversation_of_which_a_region_has_not_heard_yet(regions: Regions, by: Device) -> None:
+    conversation = regions.eu.conversation(title="ann's")
+    regions.eu.message(conversation, text="secret")
+    regions.clock.ms += 5
+    reply = regions.us.say(by, "conversation.create", conversation=conversation, title="bob's")
+    assert (reply["code"], reply.get("reason")) == (
+        ("conflict", "id_taken") if by.scope != BOB.scope else ("not_found", None)
+    )
+    regions.settle()
+    regions.clock.ms += HEAD_CACHE_MS
+    for house in (regions.eu, regions.us):
+        assert house.say(BOB, "message.list", conversation=conversation)["code"] == "not_found"
+        assert house.say(BOB, "conversation.delete", conversation=conversation)["code"] == "not_found"
+        assert house.ok(PHONE, "conversation.get", conversation=conversation)["conversation"]["title"] == "ann's"
+
+
+def test_ones_own_that_has_not_come_yet_is_kept_as_it_stands_and_can_be_written_to_at_once(regions: Regions) -> None:
+    conversation = regions.eu.conversation(title="first", retention_days=3)
+    regions.eu.ok(PHONE, "conversation.update", conversation=conversation, title="second")
+    again = regions.us.ok(PHONE, "conversation.create", conversation=conversation, title="first")
+    assert again["duplicate"] is True
+    assert (again["conversation"]["title"], again["conversation"]["retention_days"]) == ("second", 3)
+    regions.us.message(conversation)
+    regions.settle()
+    for house in (regions.eu, regions.us):
+        assert house.ok(PHONE, "conversation.get", conversation=conversation)["conversation"]["title"] == "second"
+
+
+def test_what_was_deleted_elsewhere_is_not_created_anew(regions: Regions) -> None:
+    conversation = regions.eu.conversation()
+    regions.eu.ok(PHONE, "conversation.delete", conversation=conversation)
+    assert regions.us.say(PHONE, "conversation.create", conversation=conversation)["code"] == "not_found"
+
+
+def test_while_a_region_that_counts_cannot_be_asked_an_id_is_taken_from_nobody(regions: Regions) -> None:
+    conversation = regions.us.new_id()
+    regions.eu.warm.unavailable = True
+    reply = regions.us.say(PHONE, "conversation.create", conversation=conversation)
+    assert (reply["code"], reply["retryable"]) == ("unavailable", True)
+    assert regions.us.warm.read_head(regions.us.key(conversation)) is None
+    regions.us.ok(PHONE, "conversation.create", title="its id is of the service's own minting")
+    regions.us.evacuate("eu-central-1")
+    regions.us.ok(PHONE, "conversation.create", conversation=conversation)
+
+
+def test_what_a_region_knows_it_asks_no_other_about(regions: Regions) -> None:
+    conversation = regions.us.conversation()
+    regions.us.others.asked.clear()
+    regions.us.ok(PHONE, "conversation.create", conversation=conversation)
+    assert regions.us.others.asked == []

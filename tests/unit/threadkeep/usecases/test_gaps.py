@@ -12,6 +12,7 @@ from tests.support.house import LAPTOP, PHONE, WORKER, Frame, House, house, text
 from tests.support.regions import EU, RegionHouse, Regions, regions
 from threadkeep.domain.bounds import GAP_MESSAGES_MAX, GAP_MS_MAX, REPLICATION_WAIT_MS
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
+from threadkeep.stores.other_tables_memory import OtherTablesMemory
 
 __all__ = ["house", "regions"]
 
@@ -150,14 +151,14 @@ def test_a_request_asks_no_longer_than_it_may(regions: Regions) -> None:
     talk = Talk(regions, length=12, lacks=range(1, 11))
     times: list[int] = []
 
-    class Slow:
+    class Slow(OtherTablesMemory):
         def read_message(self, region: str, key: ConversationKey, message: str) -> StoredMessage | None:
             times.append(regions.clock.ms)
             talk.us.sleep(1)
             return talk.us.others.read_message(region, key, message)
 
     assert talk.us.services.others is not None
-    talk.us.replace(others=dataclasses.replace(talk.us.services.others, tables=Slow()))
+    talk.us.replace(others=dataclasses.replace(talk.us.services.others, tables=Slow({})))
     before_ms = regions.clock.ms
     assert talk.read()["incomplete"]
     assert 1 < len(times) < GAP_MESSAGES_MAX
