@@ -15,7 +15,6 @@ from threadkeep.usecases.limits import release_stream
 from threadkeep.usecases.live_elsewhere import goes_on_elsewhere, settled_elsewhere, tell_ended
 from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.services import Services
-from threadkeep.usecases.tiers import Tiers
 from threadkeep.usecases.viewers import tell
 
 
@@ -113,11 +112,9 @@ def store(services: Services, key: ConversationKey, stored: StoredMessage, *, ow
     """Put a stream's message, let go of the stream and of its owner's lease, tell its viewers.
 
     Raises:
-        ArchiveDamaged, WarmUnavailable: it could not be stored, and the stream stays as it is.
+        WarmUnavailable: it could not be stored, and the stream stays as it is.
     """
-    # What was archived the put would not find, and a second message would stand under its id.
-    kept = Tiers.of(services).read_archived(key, stored.message.id)
-    kept = kept or services.warm.put_message(key.tenant, stored) or stored
+    kept = services.warm.put_message(key.tenant, stored) or stored
     # Before the seal is done with: should it fail, the repeated close does all of this again.
     services.warm.touch(key, now_ms=services.clock.now_ms())
     let_go(services, key, kept, owner=owner)

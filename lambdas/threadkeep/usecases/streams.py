@@ -17,6 +17,7 @@ from threadkeep.usecases.checks import check_end, check_metadata, check_parts, m
 from threadkeep.usecases.leaf import has_parent, is_ahead, parent_missing, parent_open, stale_leaf
 from threadkeep.usecases.limits import lease_stream, release_stream
 from threadkeep.usecases.live_elsewhere import check_elsewhere, check_elsewhere_for, tell_live
+from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.services import Reply, Services, authorize_of, check_standing
 from threadkeep.usecases.settling import Finished, closed, finish, finish_due, settled_message, store
 from threadkeep.usecases.tiers import Tiers
@@ -208,6 +209,10 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
         parts=read_parts(services, key, command.body),
         metadata=facts.metadata,
     )
+    # What was archived the put would not find, and a second message would stand under its id.
+    archived = Tiers.of(services).read_archived(key, command.stream)
+    if archived is not None:
+        return _as_sealed(Finished(archived.message, same_content(message, archived.message)))
     return _as_sealed(store(services, key, StoredMessage(message, command.epoch), owner=owner))
 
 
