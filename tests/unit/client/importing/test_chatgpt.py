@@ -41,8 +41,13 @@ def test_a_piece_whose_kind_is_no_text_is_kept_as_data(tmp_path: Path, kind: Any
 
 def test_a_long_chain_of_tools_answers_the_call_above_it_and_a_ring_of_them_none(tmp_path: Path) -> None:
     call = message("call", "assistant", "f()", 1.0) | {"recipient": "python"}
-    chain = {f"t{n}": (f"t{n - 1}" if n else "call", message(f"t{n}", "tool", "r", 2.0 + n)) for n in range(50)}
-    ring = {"r0": ("r1", message("r0", "tool", "r", 1.0)), "r1": ("r0", message("r1", "tool", "r", 1.0))}
+    chain: dict[str, Any] = {
+        f"t{n}": (f"t{n - 1}" if n else "call", message(f"t{n}", "tool", "r", 2.0 + n)) for n in range(50)
+    }
+    ring: dict[str, Any] = {
+        "r0": ("r1", message("r0", "tool", "r", 1.0)),
+        "r1": ("r0", message("r1", "tool", "r", 1.0)),
+    }
     built = read_one(
         write(tmp_path / "f", [conversation({"call": (None, call)} | dict(reversed(chain.items())) | ring)]), "c"
     )

@@ -9,7 +9,7 @@ from tests.support.exports import ANN, NOW_MS, chatgpt, listed, write
 from tests.unit.client.fake_server import FakeServer
 from threadkeep_client import Client, RateLimitedError, UnavailableError
 from threadkeep_client.importing import running as module
-from threadkeep_client.importing.building import Built, Identity
+from threadkeep_client.importing.building import Built, Identity, build
 from threadkeep_client.importing.draft import Draft
 from threadkeep_client.importing.report import ImportReport
 from threadkeep_client.importing.running import ImportSettings, run_import
@@ -59,8 +59,6 @@ async def test_where_the_service_is_away_for_good_the_import_ends_and_the_report
 async def test_a_conversation_whose_reading_fails_unforeseen_stops_no_other(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = module.build
-
     def failing(draft: Draft, identity: Identity, *, now_ms: int, salt: str) -> Built:
         if draft.source == "b":
             raise TypeError("said in b")
