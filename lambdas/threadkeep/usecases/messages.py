@@ -10,7 +10,7 @@ from msgspec import UNSET
 from threadkeep.domain import frames, ids
 from threadkeep.domain.bounds import PULSE_EVERY_MS
 from threadkeep.domain.commands import CreateMessage
-from threadkeep.domain.errors import HotUnavailable, Refused, WarmThrottled, conflict
+from threadkeep.domain.errors import HotUnavailable, Refused, WarmThrottled, WarmUnavailable, conflict
 from threadkeep.domain.json_values import same
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
 from threadkeep.domain.ops import Parts
@@ -35,8 +35,7 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     if existing is None:
         # Behind the claim, since what is refused is no activity. Before the put: should it fail, the repeated request
         # does both; afterwards, a crash in between would leave a message that nobody counts.
-        if not _stands(services, key, identifier, now_ms):
-            services.warm.touch(key, now_ms=now_ms)
+        _note_activity(services, key, identifier, now_ms)
         existing = _put(services, key, message)
     if existing is not None and not same_content(message, existing.message):
         raise conflict("id_taken", "Another message goes by that id; mint a new one.")
@@ -48,6 +47,15 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
         ask(services, caller, parent=stands.id, conversation=stands.conversation, reply=command.reply, fork=False)
     reply: Reply = {"message": frames.fit(stands)}
     return reply if existing is None else reply | {"duplicate": True}
+
+
+def _note_activity(services: Services, key: ConversationKey, message: str, now_ms: int) -> None:
+    try:
+        if not _stands(services, key, message, now_ms):
+            services.warm.touch(key, now_ms=now_ms)
+    except WarmUnavailable:
+        _release(services, key, message)  # nothing was put, so nobody has to wait until the claim is void
+        raise
 
 
 def _stands(services: Services, key: ConversationKey, message: str, now_ms: int) -> bool:
@@ -63,9 +71,13 @@ def _put(services: Services, key: ConversationKey, message: Message) -> StoredMe
         return services.warm.put_message(key.tenant, StoredMessage(message))
     except WarmThrottled:
         # Refused for certain, so nobody has to wait until the claim is void. After any other failure it may be there.
-        with suppress(HotUnavailable):
-            services.hot.release(key, message.id)
+        _release(services, key, message.id)
         raise
+
+
+def _release(services: Services, key: ConversationKey, message: str) -> None:
+    with suppress(HotUnavailable):
+        services.hot.release(key, message)
 
 
 def _fill(services: Services, key: ConversationKey, stored: StoredMessage) -> tuple[str, ...]:
