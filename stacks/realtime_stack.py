@@ -202,6 +202,7 @@ class RealtimeStack(cdk.Stack):
             produce_function=self._invoked(bulkhead, bulkheads.PRODUCE),
             ipv6_out=self._network is not None and bulkhead.hot,
             terms=settings.terms if bulkhead.terms else None,
+            service_accounts=settings.service_account_names if bulkhead.table else (),
             export_queue=self._queue_url(bulkhead, "export"),
             erase_queue=self._queue_url(bulkhead, "erase"),
             tell_queue=self._queue_url(bulkhead, "tell"),

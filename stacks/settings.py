@@ -24,6 +24,7 @@ DEFAULT_FILE: Final = "settings.toml"
 LOCAL_ACCOUNT: Final = "000000000000"
 _PORT_MAX: Final = 65_535
 _RETENTION_DAYS_MAX: Final = 36_500
+_ACCOUNTS_CHARS_MAX: Final = 1_024
 _RETENTION_CHARS_MAX: Final = 2_048
 """A function's whole environment takes 4 KB (Lambda quotas, recalled 2026-11-29)."""
 _IDLE_DAYS_MAX: Final = 3_650
@@ -158,6 +159,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "absent, they stay"
         ),
     ] = {}
+    service_accounts: Annotated[
+        dict[Text, tuple[Text, ...]],
+        Meta(
+            description="a table of tenant to a list of its users that own very many conversations, e.g. "
+            '{acme = ["importer"]}; at most 1,024 letters in all; more may be added, none taken out'
+        ),
+    ] = {}
     erasure_second_pass_minutes: Annotated[
         Annotated[float, Meta(gt=0, le=_SECOND_PASS_MINUTES_MAX)],
         Meta(
@@ -199,6 +207,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             '{us-east-1 = "HOST:PORT", …}; required on the local target'
         ),
     ] = None
+
+    @property
+    def service_account_names(self) -> tuple[str, ...]:
+        """Each as the functions are told of it: tenant and user, percent-encoded."""
+        encoded = [(tenant, user) for tenant, users in self.service_accounts.items() for user in users]
+        return tuple(f"{quote(tenant, safe='')}/{quote(user, safe='')}" for tenant, user in encoded)
 
     @property
     def home_region(self) -> str:
@@ -309,6 +323,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "hot_endpoint": self._is_hot_wrong(),
             "account": local and self.account not in (None, LOCAL_ACCOUNT),
             "retention_days": sum(len(quote(tenant)) + 7 for tenant in self.retention_days) > _RETENTION_CHARS_MAX,
+            "service_accounts": sum(len(name) + 1 for name in self.service_account_names) > _ACCOUNTS_CHARS_MAX,
             # An upload may be begun for 15 min after it was asked for: what lands has to be there for the second pass.
             "erasure_second_pass_minutes": not local and self.erasure_second_pass_minutes < _SECOND_PASS_MINUTES_MIN,
             "archive_idle_days": not local and self.archive_idle_days < 1,

@@ -20,6 +20,7 @@ from threadkeep.domain.rates import Rate, Rates
 __all__ = ["Config", "ConfigError", "HotConfig", "LimitsConfig", "ModelConfig", "Terms"]
 
 _PREFIX: Final = "THREADKEEP_"
+_LISTS: Final = ("allowed_origins", "regions", "evacuated", "service_accounts")
 _NESTED: Final = ("hot", "limits", "model", "terms")
 
 
@@ -112,6 +113,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         evacuated: those that the others take for gone.
         endpoint: where clients of this region connect to, ``wss://…``; empty where there is one region.
         table: name of the global table; empty for a function that has no use of it.
+        service_accounts: owners of very many conversations, each ``tenant/user`` with both percent-encoded.
         bucket: name of this region's cold bucket; empty likewise.
         buckets: every region's, this one's too, by region; empty likewise.
         ipv6_out: whether the function has a way out over IPv6 alone, and over IPv4 reaches nothing but its own region's
@@ -140,6 +142,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     evacuated: tuple[str, ...] = ()
     endpoint: str = ""
     table: str = ""
+    service_accounts: tuple[str, ...] = ()
     bucket: str = ""
     buckets: dict[str, str] = {}
     ipv6_out: bool = False
@@ -167,12 +170,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """The other regions that count: not those that are evacuated."""
         return tuple(name for name in self.regions if name != self.region and name not in self.evacuated)
 
+    @property
+    def service_account_names(self) -> tuple[tuple[str, str], ...]:
+        """Tenant and user of each."""
+        pairs = [account.partition("/") for account in self.service_accounts]
+        return tuple((unquote(tenant), unquote(user)) for tenant, _, user in pairs)
+
     def to_environment(self) -> dict[str, str]:
         """One variable a setting, ``THREADKEEP_<NAME>``; strings as they are (they may hold deploy-time tokens).
 
         ``hot`` becomes ``THREADKEEP_HOT_<NAME>``, ``limits``, ``model`` and ``terms`` likewise. ``allowed_origins``,
-        ``regions`` and ``evacuated`` become lists separated by spaces, ``buckets`` such a list of ``region=name``,
-        ``retention_days`` of ``tenant=days``, the tenant percent-encoded.
+        ``regions``, ``evacuated`` and ``service_accounts`` become lists separated by spaces, ``buckets`` such a list of
+        ``region=name``, ``retention_days`` of ``tenant=days``, the tenant percent-encoded.
         """
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _NESTED}
         for group in _NESTED:
@@ -196,7 +205,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             for key in [key for key in own if key.startswith(f"{group}_")]:
                 values[key.removeprefix(f"{group}_")] = own.pop(key)
         fields: dict[str, Any] = own | {group: values for group, values in nested.items() if values}
-        fields |= {name: own[name].split() for name in ("allowed_origins", "regions", "evacuated") if name in own}
+        fields |= {name: own[name].split() for name in _LISTS if name in own}
         if "buckets" in own:
             pairs = [pair.partition("=") for pair in own["buckets"].split()]
             fields["buckets"] = {region: name for region, _, name in pairs}

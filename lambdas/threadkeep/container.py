@@ -147,7 +147,12 @@ def services() -> Services:
         quotas=quotas,
         own_quotas=QuotasMemory(clock, rates),
         warm=WarmDynamoDB(
-            table, settings.table, bodies, idle_ms=settings.archive_idle_ms, writer=region if others else ""
+            table,
+            settings.table,
+            bodies,
+            idle_ms=settings.archive_idle_ms,
+            writer=region if others else "",
+            service_accounts=settings.service_account_names,
         ),
         uploads=uploads,
         # Each owner puts its store here; till then a use says which setting is missing.

@@ -12,7 +12,7 @@ import pytest
 from stacks.app import ROOT
 from stacks.settings import Settings, SettingsError, find
 from tests.infra.conftest import LOCAL
-from threadkeep.config import Terms
+from threadkeep.config import Config, Terms
 from threadkeep.domain.rates import Rate, Rates
 
 AWS: dict[str, Any] = {
@@ -74,6 +74,9 @@ def test_a_missing_setting_is_named(name: str) -> None:
         ("retention_days", 7, "a table of tenant"),
         ("retention_days", {f"tenant-{number:05}": 7 for number in range(120)}, "2,048 letters"),
         ("retention_days", {"\u754c" * 250: 7}, "2,048 letters"),
+        ("service_accounts", {"acme": "importer"}, "a table of tenant to a list of its users"),
+        ("service_accounts", {"acme": [""]}, "a table of tenant to a list of its users"),
+        ("service_accounts", {"acme": [f"worker-{number:05}" for number in range(70)]}, "1,024 letters"),
         ("erasure_second_pass_minutes", 19, "on the local target only"),
         ("erasure_second_pass_minutes", 0, "from 20 to 180"),
         ("erasure_second_pass_minutes", 181, "from 20 to 180"),
@@ -125,6 +128,19 @@ def test_limits_are_each_optional_and_functions_go_by_them() -> None:
     usual = Rates()
     assert Settings.from_values(AWS | values).limits.rates == Rates(
         user=Rate(0.5, usual.user.burst), tenant=Rate(usual.tenant.per_s, 7), streams_max=3
+    )
+
+
+def test_service_accounts_are_told_as_pairs_that_no_name_can_blur() -> None:
+    assert Settings.from_values(AWS).service_account_names == ()
+    values = {"service_accounts": {"acme": ["importer", "a b/c"], "um/brella": ["x"]}}
+    named = Settings.from_values(AWS | values).service_account_names
+    assert named == ("acme/importer", "acme/a%20b%2Fc", "um%2Fbrella/x")
+    config = Config(stage="prod", region="eu-central-1", service_accounts=named)
+    assert Config.from_environment(config.to_environment()).service_account_names == (
+        ("acme", "importer"),
+        ("acme", "a b/c"),
+        ("um/brella", "x"),
     )
 
 

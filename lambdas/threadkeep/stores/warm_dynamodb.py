@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -54,6 +54,7 @@ class WarmDynamoDB:
         bodies: where bodies go that take more than `BODY_INLINE_BYTES_MAX`.
         idle_ms: how long a conversation rests before it is for the archive.
         writer: our region, to be named in what others are told of; empty where there are no others.
+        service_accounts: tenants and users whose lists are dealt out to shards.
         sleep: seconds to pause between attempts at a batch; tests own it.
     """
 
@@ -65,6 +66,7 @@ class WarmDynamoDB:
         *,
         idle_ms: int = ARCHIVE_IDLE_MS,
         writer: str = "",
+        service_accounts: Collection[tuple[str, str]] = (),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
@@ -72,7 +74,7 @@ class WarmDynamoDB:
         self._bodies = bodies
         self._idle_ms = idle_ms
         self._written_by = {REGION_ATTRIBUTE: text(writer)} if writer else {}
-        self._owner_list = OwnerList(client, table, sleep)
+        self._owner_list = OwnerList(client, table, service_accounts, sleep)
 
     # --- conversations ----------------------------------------------------------------------------------------
 
@@ -82,7 +84,12 @@ class WarmDynamoDB:
         standing = self.read_head(ConversationKey(tenant, conversation.id))
         if standing is not None:
             return standing
-        pulse = warm_items.pulse_item(tenant, conversation, idle_ms=self._idle_ms)
+        pulse = warm_items.pulse_item(
+            tenant,
+            conversation,
+            idle_ms=self._idle_ms,
+            owner_shards=self._owner_list.shards_of(tenant, conversation.owner),
+        )
         leftover = self._put_once(pulse)
         existing = self._put_once(warm_items.head_item(tenant, conversation) | self._written_by)
         if existing is not None:

@@ -110,10 +110,11 @@ def conversation_from(item: Item, active_at: str | None = None) -> Conversation:
     )
 
 
-def pulse_item(tenant: str, conversation: Conversation, *, idle_ms: int) -> dict[str, Any]:
+def pulse_item(tenant: str, conversation: Conversation, *, idle_ms: int, owner_shards: int = 1) -> dict[str, Any]:
     """The last activity, under the keys of both indexes. It is for the archive after so long without any."""
     key = ConversationKey(tenant, conversation.id)
-    owner_key = text(table_keys.owner(tenant, conversation.owner))
+    shard = table_keys.owner_shard(conversation.id, owner_shards)
+    owner_key = text(table_keys.owner(tenant, conversation.owner, shard))
     active_ms = times.from_rfc3339(conversation.active_at)
     due_ms = archive.due_ms(active_ms, idle_ms=idle_ms, ends_ms=conversation.expires_ms)
     item = primary_key(key, SORT_PULSE) | {"v": number(_FORMAT), OWNER_KEY: owner_key}

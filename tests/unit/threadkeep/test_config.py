@@ -15,6 +15,7 @@ FULL = Config(
     region="eu-central-1",
     regions=("eu-central-1", "us-east-1", "us-east-2"),
     evacuated=("us-east-2",),
+    service_accounts=("acme/importer", "um%2Fbrella/x"),
     endpoint="wss://eu.chat.example/test",
     table="threadkeep-test",
     bucket="threadkeep-test-cold",
@@ -83,6 +84,7 @@ def test_the_environment_has_a_variable_a_setting() -> None:
     assert FULL.to_environment() == LEAST | {
         "THREADKEEP_REGIONS": "eu-central-1 us-east-1 us-east-2",
         "THREADKEEP_EVACUATED": "us-east-2",
+        "THREADKEEP_SERVICE_ACCOUNTS": "acme/importer um%2Fbrella/x",
         "THREADKEEP_ENDPOINT": "wss://eu.chat.example/test",
         "THREADKEEP_TABLE": "threadkeep-test",
         "THREADKEEP_BUCKET": "threadkeep-test-cold",
