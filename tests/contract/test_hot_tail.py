@@ -21,7 +21,7 @@ from threadkeep.domain.bounds import (
 )
 from threadkeep.domain.leaf import Claimed
 from threadkeep.domain.model import ConversationKey, StoredMessage
-from threadkeep.domain.streams import Sealed
+from threadkeep.domain.streams import Facts, Sealed
 from threadkeep.domain.tail import Tail
 from threadkeep.ports import HotStore
 
@@ -137,7 +137,8 @@ def test_what_the_table_has_otherwise_is_forgotten_and_kept_anew(talk: Talk) -> 
 def test_a_settled_stream_is_the_newest_of_the_tail(talk: Talk) -> None:
     path = talk.said(1)
     reply = talk.answering(path[-1].message.id)
-    reply.seal(reply.opened(takeover=True), 0)
+    facts = Facts(parent=path[-1].message.id, role="assistant")
+    reply.seal(reply.opened(facts=facts, takeover=True), 0)
     message = stored(talk.key, reply.stream, parent=path[-1].message.id, role="assistant", epoch=7)
     talk.hot.settle(talk.key, message)
     assert talk.tail().messages == (message, path[0])
@@ -230,7 +231,7 @@ def test_a_claim_behind_the_leaf_moves_nothing(talk: Talk) -> None:
 def test_a_sealed_stream_may_be_in_the_table_already(lab: Lab, talk: Talk, ending: str) -> None:
     leaf = talk.said(1)[-1].message.id
     reply = talk.answering(leaf)
-    epoch = reply.opened(takeover=True)
+    epoch = reply.opened(facts=Facts(parent=leaf, role="assistant"), takeover=True)
     if ending == "expire":
         lab.pass_ms(reply, LEASE_MS)
     ends = {"close": lambda: reply.seal(epoch, 0), "stop": lambda: reply.stop(COMPLETE), "expire": reply.expire}
