@@ -46,9 +46,10 @@ class Relay:
         self.cut()
 
     def cut(self) -> None:
-        """Close every connection that there is, both ways."""
-        while self._sockets:
-            _close(self._sockets.pop())
+        """Close every connection that there is now, both ways; not those that come while it does."""
+        sockets, self._sockets = self._sockets, []
+        for each in sockets:
+            _close(each)
 
     def _accept(self) -> None:
         threads: list[threading.Thread] = []

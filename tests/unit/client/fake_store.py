@@ -70,7 +70,11 @@ def running_store() -> Iterator[FakeStore]:
         def log_message(self, *_: object) -> None:
             """Nothing: a test's output is the test's."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """A client that leaves midway is nothing to print between its own words."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         store.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
