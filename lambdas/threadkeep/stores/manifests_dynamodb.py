@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
-
-from botocore.exceptions import ClientError
+from typing import TYPE_CHECKING, Any
 
 from threadkeep.domain.archive import Manifest
-from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.schema import PARTITION_KEY, SORT_KEY, SORT_SEGMENT
 from threadkeep.stores import table_keys
-from threadkeep.stores.aws_faults import code_of, warm_unavailable
+from threadkeep.stores.aws_faults import warm_unavailable
 from threadkeep.stores.batch_delete import batch_delete
 from threadkeep.stores.manifest_items import manifest_from, manifest_item
+from threadkeep.stores.put_once import put_once
 from threadkeep.stores.warm_items import primary_key, text
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-_NOT_THERE: Final = f"attribute_not_exists({PARTITION_KEY})"
 
 
 class ManifestsDynamoDB:
@@ -60,23 +56,8 @@ class ManifestsDynamoDB:
     @warm_unavailable()
     def put(self, key: ConversationKey, manifest: Manifest) -> Manifest | None:
         """See `ManifestStore`."""
-        try:
-            self._client.put_item(
-                TableName=self._table,
-                Item=manifest_item(key, manifest),
-                ConditionExpression=_NOT_THERE,
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
-            told: dict[str, Any] = dict(error.response)
-            # Not every implementation of the API returns the item with the refusal.
-            existing = told.get("Item") or self._get(key, manifest.first)
-            if existing is None:
-                raise WarmUnavailable("PutItem: refused for an item that has been removed since") from error
-            return manifest_from(key, existing)
-        return None
+        existing = put_once(self._client, self._table, manifest_item(key, manifest))
+        return None if existing is None else manifest_from(key, existing)
 
     @warm_unavailable()
     def remove_messages(self, key: ConversationKey, messages: Sequence[str]) -> None:
@@ -84,9 +65,3 @@ class ManifestsDynamoDB:
         unique = dict.fromkeys(messages)  # DynamoDB refuses a batch that names an item twice
         keys = [primary_key(key, table_keys.message(message)) for message in unique]
         batch_delete(self._client, self._table, keys, self._sleep)
-
-    def _get(self, key: ConversationKey, first: str) -> dict[str, Any] | None:
-        answer = self._client.get_item(
-            TableName=self._table, Key=primary_key(key, SORT_SEGMENT + first), ConsistentRead=True
-        )
-        return answer.get("Item")

@@ -12,7 +12,6 @@ from msgspec import UNSET, UnsetType
 
 from threadkeep.domain import archive, ids, times
 from threadkeep.domain.bounds import ARCHIVE_IDLE_MS, BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS
-from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
 from threadkeep.ports import BodyStore, ConversationPage, Gone, MessagePage
@@ -31,12 +30,12 @@ from threadkeep.stores import erasure_items, table_keys, warm_items
 from threadkeep.stores.aws_faults import code_of, warm_unavailable
 from threadkeep.stores.owner_list import OwnerList
 from threadkeep.stores.packing import pack
+from threadkeep.stores.put_once import put_once
 from threadkeep.stores.warm_items import Item, primary_key, text
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_NOT_THERE: Final = f"attribute_not_exists({PARTITION_KEY})"
 _THERE: Final = f"attribute_exists({PARTITION_KEY})"
 _PAGE_ATTRIBUTES: Final = (SORT_KEY, *warm_items.PAGE_ATTRIBUTES)
 _BEHIND_MESSAGES: Final = SORT_MESSAGE + "~"
@@ -90,8 +89,8 @@ class WarmDynamoDB:
             idle_ms=self._idle_ms,
             owner_shards=self._owner_list.shards_of(tenant, conversation.owner),
         )
-        leftover = self._put_once(pulse)
-        existing = self._put_once(warm_items.head_item(tenant, conversation) | self._written_by)
+        leftover = put_once(self._client, self._table, pulse)
+        existing = put_once(self._client, self._table, warm_items.head_item(tenant, conversation) | self._written_by)
         if existing is not None:
             return warm_items.conversation_from(existing)
         if leftover is not None:
@@ -196,7 +195,7 @@ class WarmDynamoDB:
         else:
             pointer = self._bodies.put(key, stored.message.id, packed)
             item |= {warm_items.BODY: {"B": pack(shown.message)}, warm_items.POINTER: text(pointer)}
-        existing = self._put_once(item)
+        existing = put_once(self._client, self._table, item)
         return None if existing is None else self._whole(key, existing)
 
     @warm_unavailable()
@@ -298,26 +297,6 @@ class WarmDynamoDB:
         projection: dict[str, Any] = {"ProjectionExpression": ",".join(attributes)} if attributes else {}
         answer = self._client.get_item(TableName=self._table, Key=item_key, ConsistentRead=True, **projection)
         return answer.get("Item")
-
-    def _put_once(self, item: dict[str, Any]) -> Item | None:
-        """Put an item where there is none; else the one that stands there."""
-        try:
-            self._client.put_item(
-                TableName=self._table,
-                Item=item,
-                ConditionExpression=_NOT_THERE,
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
-            told: dict[str, Any] = dict(error.response)
-            # Not every implementation of the API returns the item with the refusal.
-            existing = told.get("Item") or self._get({name: item[name] for name in (PARTITION_KEY, SORT_KEY)})
-            if existing is None:
-                raise WarmUnavailable("PutItem: refused for an item that has been removed since") from error
-            return existing
-        return None
 
     def _update(
         self,
