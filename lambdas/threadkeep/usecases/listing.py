@@ -7,16 +7,17 @@ that was there all the while comes exactly once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from msgspec import Raw
 
 from threadkeep.domain import frames, ids
 from threadkeep.domain.archive import Damaged
-from threadkeep.domain.bounds import PAGE_ITEMS_MAX, PATH_STEPS_MAX
+from threadkeep.domain.bounds import PAGE_ITEMS_MAX, PATH_STEPS_MAX, TAIL_MESSAGES_MAX
 from threadkeep.domain.commands import ListMessages
-from threadkeep.domain.errors import Refused
-from threadkeep.domain.model import Caller, Message, StoredMessage
-from threadkeep.usecases.newest import Opened, Wanted, end_of_path, open_newest
+from threadkeep.domain.errors import ArchiveDamaged, Refused
+from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
+from threadkeep.usecases.newest import Opened, Wanted, end_of_path, look, open_newest
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.tiers import History, Tiers
 
@@ -82,21 +83,38 @@ def _open_older(services: Services, caller: Caller, command: ListMessages) -> Op
     """The path from a place in it.
 
     A message that ``before`` names is taken for one of the path, and the path goes on from its parent: whether it is
-    one could be told only by walking to it from the leaf, which costs the more the older it is. Where ``before`` names
-    no message there is no other way than that walk, so it is made, some steps in each request.
+    one could be told only by walking to it from the leaf, which costs the more the older it is. As far as the hot tier
+    holds the path to a leaf that is named, it tells without a step. Where ``before`` names no message there is no other
+    way than that walk, so it is made, some steps in each request.
+
+    Raises:
+        Refused: ``bad_request`` for a message that is known to be of another branch.
     """
     key = authorize(services, caller, command.conversation, fresh=True)
     tiers = Tiers.of(services)
     history = History(tiers, key, batch=command.limit + 1)
     if command.cursor is not None:
         return Opened(history.path(command.cursor, after=command.after), history)
-    if command.leaf is not None and not tiers.has_message(key, command.leaf):
-        end_of_path(services, history, command.leaf)
-    if command.before is not None and history.find(command.before) is not None:
+    if command.leaf is not None:
+        with suppress(ArchiveDamaged):  # it may be there, and what lies before it is read all the same
+            if not tiers.has_message(key, command.leaf):
+                end_of_path(services, history, command.leaf)
+    if command.before is not None and (history.find(command.before) is not None or history.is_lost(command.before)):
+        if command.leaf is not None and _passes_over(services, key, command.leaf, command.before):
+            raise Refused("bad_request", "`before` names a message that is not on the way to `leaf`.")
         return Opened(history.path(command.before, after=command.after), history)
     history = History(tiers, key, batch=PAGE_ITEMS_MAX)
     start, _ = end_of_path(services, history, command.leaf)
     return Opened(history.path(start, after=command.after), history)
+
+
+def _passes_over(services: Services, key: ConversationKey, leaf: str, message: str) -> bool:
+    """Whether the path to that leaf, as the hot tier holds it, begins above the message and goes on below it."""
+    tail = look(services, key, Wanted(leaf=leaf, limit=TAIL_MESSAGES_MAX, is_enough=fill_a_frame))
+    held = [] if tail is None else [stored.message for stored in tail.messages]
+    if not held or held[0].id < message or any(one.id == message for one in held):
+        return False
+    return held[-1].parent is None or held[-1].parent < message
 
 
 def _page(opened: Opened, command: ListMessages) -> Reply:
@@ -112,8 +130,7 @@ def _page(opened: Opened, command: ListMessages) -> Reply:
                 yield stored.message
             if len(found) == command.limit or steps == PATH_STEPS_MAX:
                 return
-        if opened.history.damaged:
-            following = None  # behind the damage there is nothing more
+        following = opened.history.missing  # the path has come to an end: its root, or what is still to come
 
     fitted = frames.fit_page(taken())
     history = opened.history

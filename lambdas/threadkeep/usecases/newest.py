@@ -77,7 +77,7 @@ def open_newest(services: Services, caller: Caller, conversation: str, wanted: W
     key = ConversationKey(caller.tenant, conversation)
     history = History(Tiers.of(services), key, batch=min(wanted.limit, PAGE_ITEMS_MAX))
     # First without a claim to load: whoever may not read this conversation must not keep those waiting who may.
-    tail = _look(services, key, wanted)
+    tail = look(services, key, wanted)
     head = None
     if tail is None or tail.owner is None:
         head = read_own(services, caller, conversation)
@@ -111,7 +111,7 @@ def open_newest(services: Services, caller: Caller, conversation: str, wanted: W
     return Opened(path, history, partial(_read_first, services, caller, history, tail, head))
 
 
-def _look(services: Services, key: ConversationKey, wanted: Wanted, reader: str | None = None) -> Tail | None:
+def look(services: Services, key: ConversationKey, wanted: Wanted, reader: str | None = None) -> Tail | None:
     """What the hot tier holds of it; None where that cannot be reached."""
     try:
         tail = services.hot.read_tail(
@@ -126,12 +126,12 @@ def _look(services: Services, key: ConversationKey, wanted: Wanted, reader: str 
 
 def _await_load(services: Services, key: ConversationKey, wanted: Wanted, reader: str) -> Tail | None:
     """What it holds once nobody loads any more, or for as long as one waits. ``is_loading`` False: we are to load."""
-    tail = _look(services, key, wanted, reader)
+    tail = look(services, key, wanted, reader)
     for _ in range(_LOOKS):
         if tail is None or not tail.is_loading or wanted.is_answered_by(tail):
             break
         services.sleep(TAIL_POLL_MS / 1_000)
-        tail = _look(services, key, wanted, reader)
+        tail = look(services, key, wanted, reader)
     return tail
 
 
@@ -142,7 +142,7 @@ def _begin(
     if tail is not None and tail.is_known and (tail.messages or tail.following is not None):
         history.note(tail.messages)
         start = tail.messages[0].message.id if tail.messages else tail.following
-        if start == wanted.leaf and wanted.leaf is not None and not _is_here(history, wanted.leaf):
+        if start == wanted.leaf and wanted.leaf is not None and not _may_be_here(history, wanted.leaf):
             raise not_found()
         return start, UNSET
     return end_of_path(services, history, wanted.leaf)
@@ -162,17 +162,21 @@ def end_of_path(services: Services, history: History, leaf: str | None) -> tuple
         newest = history.newest_id()
         tip = Tip(newest, live)
         return tip.path_end(tip.leaf), newest
-    if history.find(leaf) is not None:
+    if history.find(leaf) is not None or history.is_lost(leaf):
         return leaf, UNSET
     tip = Tip(None, (*live, *read_elsewhere(services, history.key)))
-    if leaf not in tip.parents and not _is_here(history, leaf):
+    if leaf not in tip.parents and not _may_be_here(history, leaf):
         raise not_found()
     return tip.path_end(leaf), UNSET
 
 
-def _is_here(history: History, leaf: str) -> bool:
-    """Whether the message is there, or on its way: then it is young, and nobody waits for an id that never was here."""
-    return (history.seek if history.is_fresh(leaf) else history.find)(leaf) is not None
+def _may_be_here(history: History, leaf: str) -> bool:
+    """Whether the message is there, on its way, or lost: the path to it is read past the damage.
+
+    What is on its way is young, so that nobody waits for an id that never was here.
+    """
+    found = (history.seek if history.is_fresh(leaf) else history.find)(leaf)
+    return found is not None or history.is_lost(leaf)
 
 
 def _read_first(

@@ -237,13 +237,17 @@ class History:
     def seek(self, message: str, *, after: str | None = None) -> StoredMessage | None:
         """As `find`; and where there are other regions, whatever has not come from them yet."""
         stored = self.find(message, after=after)
-        if stored is not None or self._lost_places(message):
+        if stored is not None or self.is_lost(message):
             return stored
         stored = self._gaps.find(self.key, message)
         if stored is not None:
             self._read_from("warm")
             self.note([stored])
         return stored
+
+    def is_lost(self, message: str) -> bool:
+        """Whether one that was looked for may lie in a stretch that no bucket can give."""
+        return bool(self._lost_places(message))
 
     def first(self) -> StoredMessage | None:
         """The conversation's first message, that of the oldest id; None where there is none, or no bucket gives it.

@@ -10,6 +10,7 @@ import pytest
 from tests.support.conversations import text_parts
 from tests.support.house import LAPTOP, PHONE, WORKER, Frame, House, house, text_part
 from tests.support.regions import EU, RegionHouse, Regions, regions
+from tests.support.tiers import Tale
 from threadkeep.domain.bounds import GAP_MESSAGES_MAX, GAP_MS_MAX, REPLICATION_WAIT_MS
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.stores.other_tables_memory import OtherTablesMemory
@@ -218,6 +219,22 @@ def test_where_no_region_can_give_the_parent_one_may_ask_again(regions: Regions,
     back(talk.us)
     regions.replicate()
     assert WRITES[action](talk.us, talk.id, talk.ids[2], fork=forks)["type"] == f"{action}.ok"
+
+
+@pytest.mark.parametrize("action", READS)
+def test_a_page_below_damage_is_incomplete_where_the_next_message_has_not_come(regions: Regions, action: str) -> None:
+    """The path is led past a damaged segment, and ends before a message that is still on its way."""
+    talk = Talk(regions, length=6, lacks=range(1, 2))
+    us = talk.us
+    tale = Tale(us, conversation=talk.id)
+    tale.rest()
+    tale.damage(tale.archive(talk.ids[3:4]), 0)
+    us.lose_hot()
+    away(us)
+    page = talk.read(action)
+    assert talk.ids_of(page) == [talk.ids[2], talk.ids[4], talk.ids[5]]
+    assert (page["cursor"], page["incomplete"]) == (talk.ids[1], True)
+    assert page["damaged"] == [{"first": talk.ids[3], "last": talk.ids[3], "count": 1}]
 
 
 def test_so_it_is_without_the_hot_tier(regions: Regions) -> None:

@@ -122,6 +122,19 @@ def test_before_is_a_message_of_the_path_whatever_came_after_it(house: House, tr
     assert listed(house, tree.conversation, **side) == tree.trunk[5::-1]
 
 
+def test_before_a_message_that_is_known_to_be_of_another_branch_is_refused(house: House, tree: Tree) -> None:
+    fork = tree.trunk[5]
+    side = {"conversation": tree.conversation, "leaf": tree.trunk[-1], "before": tree.sides[fork]}
+    refused = house.say(PHONE, "message.list", **side)
+    assert (refused["code"], refused["retryable"]) == ("bad_request", False)
+    assert listed(house, **(side | {"leaf": tree.sides[fork]})) == tree.trunk[5::-1]
+    root = {"leaf": tree.trunk[-1], "before": tree.other_root}
+    assert house.say(PHONE, "message.list", conversation=tree.conversation, **root)["code"] == "bad_request"
+    # What the hot tier does not hold cannot be told without walking there: the message is taken for one of the path.
+    house.lose_hot()
+    assert listed(house, **side) == tree.trunk[5::-1]
+
+
 def test_a_path_longer_than_one_request_may_walk_to_a_bound_is_walked_in_several(house: House) -> None:
     tale = Tale(house)
     chain = tale.chain(2 * PATH_STEPS_MAX + 50)

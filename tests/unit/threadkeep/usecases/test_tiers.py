@@ -378,6 +378,59 @@ def test_a_conversation_that_is_all_damaged_is_an_empty_page_that_says_so(house:
         assert reply["damaged"] == [{"first": chain[0], "last": chain[-1], "count": 5}]
 
 
+@pytest.mark.parametrize("place", [0, 5, MEMBER_MESSAGES_MAX - 1])
+@pytest.mark.parametrize("begins", ["leaf", "before", "leaf and before"])
+def test_a_path_from_a_damaged_message_says_so_and_goes_on_below_the_damage(
+    house: House, damaged: Damaged, begins: str, place: int
+) -> None:
+    fields = dict.fromkeys(begins.split(" and "), damaged.lost[place])
+    found = pages(house, damaged.tale.conversation, limit=30, **fields)
+    shown = [message["id"] for reply in found for message in reply["messages"]]
+    assert shown == damaged.chain[:MEMBER_MESSAGES_MAX][::-1]
+    assert [stretch for reply in found for stretch in reply.get("damaged", ())] == [damaged.told]
+
+
+def test_a_context_of_a_damaged_leaf_says_so_and_ends_below_the_damage(house: House, damaged: Damaged) -> None:
+    told = house.ok(
+        PHONE, "context.read", conversation=damaged.tale.conversation, leaf=damaged.lost[5], max_messages=10
+    )
+    below = damaged.chain[:MEMBER_MESSAGES_MAX]
+    assert [message["id"] for message in told["messages"]] == below[-10:]
+    assert (told["damaged"], told["cursor"], told["truncated"]) == ([damaged.told], below[-11], True)
+
+
+def test_a_leaf_that_is_nowhere_is_not_found_beside_a_damaged_stretch(house: House, damaged: Damaged) -> None:
+    for leaf in (ids.mint(ids.time_ms(damaged.chain[0]) - 1), house.new_id()):
+        for action in ("message.list", "context.read"):
+            assert house.say(PHONE, action, conversation=damaged.tale.conversation, leaf=leaf)["code"] == "not_found"
+
+
+@pytest.mark.parametrize("limit", [3, 100])
+@pytest.mark.parametrize("lost", [(3, 4), (3, 4, 5), (0, 3), (0, 1, 4, 5), (2, 5)])
+def test_neighbouring_segments_that_are_damaged_hide_nothing_on_either_side(
+    tale: Tale, lost: tuple[int, ...], limit: int
+) -> None:
+    """Six segments, one after the other; the path is read as every branch is, since there is but one."""
+    chain = tale.chain(6 * 4 + 2)
+    tale.rest()
+    runs = [chain[4 * number : 4 * number + 4] for number in range(6)]
+    for number, run in enumerate(runs):
+        manifest = tale.archive(run)
+        if number in lost:
+            tale.damage(manifest, 0)
+    gone = {message for number in lost for message in runs[number]}
+    for leaf in (None, "all", chain[-1]):
+        found = pages(tale.house, tale.conversation, leaf=leaf, limit=limit)
+        assert [message["id"] for reply in found for message in reply["messages"]] == [
+            message for message in reversed(chain) if message not in gone
+        ]
+        told = [stretch for reply in found for stretch in reply.get("damaged", ())]
+        assert sum(stretch["count"] for stretch in told) == len(gone)
+        assert {message for message in chain for each in told if each["first"] <= message <= each["last"]} == gone
+        cursors = [reply["cursor"] for reply in found if reply["cursor"]]
+        assert len(cursors) == len(set(cursors))
+
+
 def test_the_tail_that_a_cold_page_warms_serves_the_next_one(tale: Tale) -> None:
     chain = tale.chain(500)
     tale.rest()
