@@ -99,9 +99,12 @@ class ArchiveStack(cdk.Stack):
 
     def _config(self, bulkhead: Bulkhead) -> Config:
         settings = self._settings
+        asks_others = len(settings.regions) > 1 and bulkhead.knows_regions
         return Config(
             stage=settings.stage,
             region=self.region,
+            # Those that are evacuated too: a retention is not ended by what a region alone knows (docs/decisions/0046).
+            regions=settings.regions if asks_others else (),
             table=naming.table(settings.stage),
             bucket=naming.bucket(settings.stage, self.account, self.region) if bulkhead.knows_buckets else "",
             buckets=naming.buckets(settings.stage, self.account, settings.regions) if bulkhead.knows_buckets else {},
@@ -119,6 +122,9 @@ class ArchiveStack(cdk.Stack):
         stage = self._settings.stage
         table = naming.table_arn(self, stage)
         yield Right(actions=bulkhead.table, resources=[table])
+        others = [naming.table_arn(self, stage, name) for name in self._settings.regions if name != self.region]
+        if bulkhead.other_tables and others:
+            yield Right(actions=bulkhead.other_tables, resources=others)
         if bulkhead.due_index:
             yield Right(actions=bulkhead.due_index, resources=[f"{table}/index/{schema.DUE_INDEX}"])
         yield from bucket_rights(self, stage=stage, regions=self._settings.regions, bulkhead=bulkhead)

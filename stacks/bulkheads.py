@@ -81,7 +81,9 @@ class Bulkhead(msgspec.Struct, frozen=True, kw_only=True):
 _READ: Final = ("dynamodb:GetItem", "dynamodb:Query")
 _WRITE: Final = ("dynamodb:PutItem", "dynamodb:UpdateItem")
 _GAPS: Final = ("dynamodb:GetItem",)
-"""What has not been replicated yet is asked for by its key, and nothing else is."""
+"""What has not been replicated yet is asked for by its key."""
+_ENDS: Final = (*_GAPS, "dynamodb:Query")
+"""Whoever may end a conversation's streams asks when it was last active, by the newest of its items."""
 _GET: Final = ("s3:GetObject",)
 _GET_AND_PUT: Final = ("s3:GetObject", "s3:PutObject")
 
@@ -90,7 +92,7 @@ ROUTE_BULKHEADS: Final = (
     Bulkhead(
         name="send",
         table=_READ + _WRITE,
-        other_tables=_GAPS,
+        other_tables=_ENDS,
         objects=_GET_AND_PUT,
         segments=_GET,
         blobs=_GET_AND_PUT,
@@ -104,7 +106,7 @@ ROUTE_BULKHEADS: Final = (
     Bulkhead(
         name="stream",
         table=_READ + _WRITE,
-        other_tables=_GAPS,
+        other_tables=_ENDS,
         objects=_GET_AND_PUT,
         segments=_GET,
         blobs=_GET_AND_PUT,
@@ -116,7 +118,7 @@ ROUTE_BULKHEADS: Final = (
         name="history",
         # It writes only to end a stream that a reader found dead: the reader need not wait for the sweeper.
         table=(*_READ, *_WRITE, "dynamodb:BatchGetItem"),
-        other_tables=_GAPS,
+        other_tables=_ENDS,
         owner_index=("dynamodb:Query",),
         objects=_GET_AND_PUT,
         segments=_GET,
@@ -134,7 +136,7 @@ AUTHORIZER: Final = Bulkhead(name="authorizer", hot=False, concurrency_percent=5
 SWEEPER: Final = Bulkhead(
     name="sweeper",
     table=_READ + _WRITE,
-    other_tables=_GAPS,
+    other_tables=_ENDS,
     objects=_GET_AND_PUT,
     pushes=True,
     timeout_s=60,
@@ -145,7 +147,7 @@ SWEEPER: Final = Bulkhead(
 RESPONDER: Final = Bulkhead(
     name="responder",
     table=_READ + _WRITE,
-    other_tables=_GAPS,
+    other_tables=_ENDS,
     objects=_GET_AND_PUT,
     segments=_GET,
     pushes=True,
@@ -158,7 +160,7 @@ RESPONDER: Final = Bulkhead(
 PRODUCE: Final = Bulkhead(
     name="produce",
     table=_READ + _WRITE,
-    other_tables=_GAPS,
+    other_tables=_ENDS,
     objects=_GET_AND_PUT,
     segments=_GET,
     pushes=True,
@@ -230,6 +232,7 @@ ARCHIVER: Final = Bulkhead(
     name="archiver",
     # What it deletes in bulk are messages that a segment holds in every region.
     table=(*_READ, *_WRITE, "dynamodb:BatchWriteItem"),
+    other_tables=("dynamodb:Query",),  # when a conversation was last active, before its retention is taken for ended
     objects=_GET_AND_PUT,
     segments=_GET_AND_PUT,
     takes="archive",

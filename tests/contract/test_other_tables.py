@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.conversations import NOW_MS, awkward_object, conversation, message, noise, text_parts, tombstone
 from tests.support.moto_table import TABLE, create_table, moto_clients
-from threadkeep.domain import ids
+from threadkeep.domain import ids, times
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
@@ -106,6 +106,22 @@ def test_a_head_comes_as_it_stands_there_and_a_deletion_before_it(places: Places
     assert encode(places.others.read_head("eu-central-1", key)) == encode(new)
     places.erasures["us-east-2"].put_tombstone(key, tombstone())
     assert places.others.read_head("us-east-2", key) == Gone(tombstone())
+
+
+def test_the_last_activity_is_the_pulses_or_the_newest_messages_whichever_is_later(places: Places) -> None:
+    new = conversation()
+    key = ConversationKey("a/b#c", new.id)
+    assert places.others.read_active_at("us-east-2", key) is None
+    there = places.warm["us-east-2"]
+    there.create_conversation(key.tenant, new)
+    assert places.others.read_active_at("us-east-2", key) == new.active_at
+    assert places.others.read_active_at("eu-central-1", key) is None
+    active_ms = times.from_rfc3339(new.active_at)
+    for began_ms, expected_ms in ((active_ms - 5_000, active_ms), (active_ms + 5_000, active_ms + 5_000)):
+        there.put_message(key.tenant, StoredMessage(message(key, id=ids.mint(began_ms))))
+        assert places.others.read_active_at("us-east-2", key) == times.to_rfc3339(expected_ms)
+    there.touch(key, now_ms=active_ms + 3_600_000)
+    assert places.others.read_active_at("us-east-2", key) == times.to_rfc3339(active_ms + 3_600_000)
 
 
 # --- the clients ----------------------------------------------------------------------------------------------

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stacks.bundle import Bundle
+from stacks.settings import Settings
+from tests.infra.conftest import LOCAL
 from tests.infra.synthesized import ACCOUNT, Deployment, resolve
 from tests.infra.test_schedules import function_id, statements_of
 from threadkeep.config import Config, Terms
@@ -136,12 +140,26 @@ def test_the_archiver_may_write_segments_and_bodies_everywhere_and_delete_items_
             "dynamodb:UpdateItem",
             "dynamodb:BatchWriteItem",
         },
+        TABLE.replace(HOME, REGIONS[1]): {"dynamodb:Query"},
         **{f"{bucket}/{kind}/*": {"s3:GetObject", "s3:PutObject"} for bucket in buckets for kind in KINDS},
         **{bucket: {"s3:ListBucket"} for bucket in buckets},
     }
 
 
 KINDS = ("segments", "bodies")
+
+
+def test_the_archiver_asks_every_other_region_also_one_that_is_evacuated(bundle: Bundle, tmp_path: Path) -> None:
+    """A tombstone is for good: what a region that is taken for gone knows counts when it has returned."""
+    _, away = LOCAL["regions"]
+    settings = Settings.from_values(LOCAL | {"evacuated": [away]})
+    deployment = Deployment.from_settings(settings, bundle=bundle, outdir=tmp_path / "cdk.out")
+    configs = {
+        name: Config.from_environment(function(deployment, name)["Environment"]["Variables"])
+        for name in ("planner", "archiver")
+    }
+    assert configs["archiver"].others == (away,)
+    assert configs["planner"].others == ()
 
 
 @pytest.mark.parametrize("name", ["planner", "archiver"])

@@ -133,7 +133,7 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
     }
     push = {connections: {"execute-api:ManageConnections"}}
     (elsewhere,) = (f"arn:aws:dynamodb:{name}:{ACCOUNT}:table/{TABLE}" for name in REGIONS if name != function.region)
-    gaps = {elsewhere: {"dynamodb:GetItem"}}
+    gaps = {elsewhere: {"dynamodb:GetItem", "dynamodb:Query"}}
     writer = {table: READ | WRITE, **gaps, **bodies, **missing, **push, **login}
     lambda_, secrets = (f"arn:aws:{service}:{function.region}:{ACCOUNT}:" for service in ("lambda", "secretsmanager"))
     expected: dict[str, dict[str, set[str]]] = {

@@ -67,11 +67,12 @@ def test_those_who_tell_or_ask_other_regions_know_them_and_the_rest_do_not(aws: 
         assert configs[name].endpoint.endswith("/prod")
 
 
-def test_what_is_missing_may_be_asked_for_by_key_in_the_others_tables_and_nothing_else_may(
+def test_what_is_missing_and_when_one_was_active_may_be_asked_for_in_the_others_tables_and_nothing_else_may(
     aws: Deployment, region: str
 ) -> None:
     for name in deployed():
-        expected = [("dynamodb:GetItem", f"arn:aws:dynamodb:{OTHER[region]}:{ACCOUNT}:table/{TABLE}")]
+        reads = ["dynamodb:GetItem", "dynamodb:Query"]
+        expected = [(reads, f"arn:aws:dynamodb:{OTHER[region]}:{ACCOUNT}:table/{TABLE}")]
         found = far_reads(aws, region, name)
         assert found == (expected if name in ASKING else []), name
 

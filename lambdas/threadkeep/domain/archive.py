@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from threadkeep.domain.bounds import RETENTION_MARGIN_MS
+
 _SLACK_PARTS: Final = 30
 
 
@@ -61,10 +63,16 @@ def due_ms(active_ms: int, *, idle_ms: int, ends_ms: int | None = None) -> int:
 
     A little after it will have been idle for long enough (a thirtieth of that: a day, of thirty). Activity does not
     move an entry that stands, so one that fell due on the minute would nearly always be looked at once in vain, for
-    the minutes that a conversation goes on after its first message. Where its retention ends earlier, that is when.
+    the minutes that a conversation goes on after its first message. Where its retention ends earlier, that is when,
+    or rather when that may be made final.
     """
     look_ms = active_ms + idle_ms + idle_ms // _SLACK_PARTS
-    return look_ms if ends_ms is None else min(look_ms, ends_ms)
+    return look_ms if ends_ms is None else min(look_ms, entomb_ms(ends_ms))
+
+
+def entomb_ms(ends_ms: int) -> int:
+    """When a conversation whose retention ends then may be entombed: what was under way has come to its end."""
+    return ends_ms + RETENTION_MARGIN_MS
 
 
 class Damaged(msgspec.Struct, frozen=True):

@@ -78,6 +78,11 @@ ARCHIVE_IDLE_MS: Final = 30 * 24 * 60 * 60_000
 HEAD_CACHE_MS: Final = 10_000
 """How long a function trusts a conversation's owner without reading it again."""
 RETENTION_DAYS_MAX: Final = 36_500
+RETENTION_MARGIN_MS: Final = 10 * 60_000
+"""So long after a retention's end nothing that was begun before it is under way any more: a request (10 s), or the
+replication of what it wrote. Only then does the archive touch the conversation's index entry, and end it."""
+RETENTION_AGAIN_MS: Final = 60 * 60_000
+"""When a conversation is looked at again whose retention could not be ended, as a region could not be asked."""
 EXPIRED_PAGES_MAX: Final = 5
 """Pages of a list that hold nothing but expired conversations are passed over, so many in one request."""
 

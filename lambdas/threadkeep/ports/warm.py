@@ -205,6 +205,18 @@ class OtherTables(Protocol):
         """
         ...
 
+    def read_claim(self, region: str, key: ConversationKey) -> Claim | None:
+        """Who claims a conversation's id there. One call, which takes 2 s at the most."""
+        ...
+
+    def read_active_at(self, region: str, key: ConversationKey) -> str | None:
+        """When the conversation was last active, as that region knows; None where it has neither pulse nor message.
+
+        The later of what its pulse says and of when its newest message began: of two pulses that regions wrote the
+        table keeps one, but it loses no message. One call, which takes 2 s at the most.
+        """
+        ...
+
 
 class ExportStore(Protocol):
     """Exports that were asked for; each is gone when it expires. Strongly consistent. Raises `WarmUnavailable`."""

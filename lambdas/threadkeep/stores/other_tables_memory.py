@@ -28,7 +28,24 @@ class OtherTablesMemory:
         stored = self.tables[region].read_message(key, message)
         return None if stored is None else in_page(stored)
 
-    def read_head(self, region: str, key: ConversationKey) -> Conversation | Gone | None:
+    def read_head(self, region: str, key: ConversationKey) -> Head | Gone | None:
         """See `OtherTables`."""
         self.asked.append((region, key.conversation))
-        return self.tables[region].read_head(key)
+        table = self.tables[region]
+        found = table.read_head(key)
+        return found if isinstance(found, Gone) else table.standing_head(key)
+
+    def read_claim(self, region: str, key: ConversationKey) -> Claim | None:
+        """See `OtherTables`."""
+        table = self.tables[region]
+        table.check_available()
+        self.asked.append((region, key.conversation))
+        return table.claims.get(key, {}).get(region)
+
+    def read_active_at(self, region: str, key: ConversationKey) -> str | None:
+        """See `OtherTables`."""
+        self.asked.append((region, key.conversation))
+        table = self.tables[region]
+        newest = table.newest_id(key)
+        began_at = None if newest is None else times.to_rfc3339(ids.time_ms(newest))
+        return max(filter(None, (table.read_active_at(key), began_at)), default=None)

@@ -14,6 +14,7 @@ from threadkeep.usecases.erasing import bury
 from threadkeep.usecases.limits import release_stream
 from threadkeep.usecases.live_elsewhere import goes_on_elsewhere, settled_elsewhere, tell_ended
 from threadkeep.usecases.messages import same_content
+from threadkeep.usecases.retention import as_known_everywhere
 from threadkeep.usecases.services import Services
 from threadkeep.usecases.viewers import tell
 
@@ -69,19 +70,20 @@ def end_due(services: Services, key: ConversationKey, stream: str, sealed: strea
     Raises:
         WarmUnavailable: as `finish`.
     """
-    if _is_dropped(services, key, sealed.facts):
+    if services.others is None:
+        return None if _is_dropped(services, key, sealed.facts) else finish(services, key, stream, sealed).message
+    try:
+        if _is_dropped(services, key, sealed.facts):
+            return None
+        stored = services.warm.read_message(key, stream) or settled_elsewhere(services, key, stream)
+    except WarmUnavailable:
+        telemetry.count("StreamsAwaited")
         return None
-    if services.others is not None:
-        try:
-            stored = services.warm.read_message(key, stream) or settled_elsewhere(services, key, stream)
-        except WarmUnavailable:
-            telemetry.count("StreamsAwaited")
-            return None
-        if stored is not None:
-            let_go(services, key, stored, owner=sealed.facts.owner)
-            return stored.message
-        if goes_on_elsewhere(services, key, stream, epoch=sealed.epoch):
-            return None
+    if stored is not None:
+        let_go(services, key, stored, owner=sealed.facts.owner)
+        return stored.message
+    if goes_on_elsewhere(services, key, stream, epoch=sealed.epoch):
+        return None
     return finish(services, key, stream, sealed).message
 
 
@@ -89,15 +91,17 @@ def _is_dropped(services: Services, key: ConversationKey, facts: streams.Facts) 
     """Whether the conversation's retention has ended under its stream, which then goes with all that is hot of it.
 
     To store the message would be activity, and bring back what every request has called `not_found`. The table is
-    asked only where the end that was known at the opening has come: what was said since then puts it off.
+    asked only where the end that was known at the opening has come: what was said since then puts it off, wherever.
 
     Raises:
-        HotUnavailable, WarmUnavailable: as `bury`; whoever finds the seal next tries again.
+        HotUnavailable, WarmUnavailable: as `bury` and `as_known_everywhere`; whoever finds the seal next tries again.
     """
     now_ms = services.clock.now_ms()
     if facts.ends_ms is None or now_ms < facts.ends_ms:
         return False
     head = services.warm.read_head(key)
+    if isinstance(head, Conversation) and head.is_expired(now_ms):
+        head = as_known_everywhere(services, key, head)
     if isinstance(head, Conversation) and not head.is_expired(now_ms):
         return False
     if isinstance(head, Conversation):

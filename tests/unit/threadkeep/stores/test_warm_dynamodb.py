@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from tests.support.conversations import NOW_MS, conversation, message, noise, text_parts, tombstone
 from tests.support.moto_table import TABLE, empty_table, moto_clients
 from threadkeep.domain import ids, times
-from threadkeep.domain.bounds import BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS
+from threadkeep.domain.bounds import BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS, RETENTION_MARGIN_MS
 from threadkeep.domain.errors import Unreadable, WarmUnavailable
 from threadkeep.domain.json_values import encode, read_object
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
@@ -181,7 +181,7 @@ def test_a_retention_that_ends_before_the_archive_begins_is_when_it_falls_due(
     new = conversation(retention_days=7)
     assert store.create_conversation(TENANT, new) is None
     pulse = table.item(ConversationKey(TENANT, new.id), SORT_PULSE)
-    assert pulse["due_at"]["S"] == times.to_rfc3339(NOW_MS + 7 * DAY_MS + PULSE_EVERY_MS)
+    assert pulse["due_at"]["S"] == times.to_rfc3339(NOW_MS + 7 * DAY_MS + PULSE_EVERY_MS + RETENTION_MARGIN_MS)
 
 
 def test_a_message_item_holds_its_facts_beside_one_packed_body(table: Table, store: WarmDynamoDB) -> None:

@@ -18,6 +18,7 @@ from threadkeep.domain.bounds import (
     ARCHIVE_SETTLE_MS,
     FRAME_BYTES_MAX,
     PULSE_EVERY_MS,
+    RETENTION_MARGIN_MS,
     SEGMENT_BYTES_MAX,
 )
 from threadkeep.domain.erasure import ErasureJob
@@ -449,7 +450,7 @@ def test_what_has_expired_gets_a_tombstone_that_says_so(house: House) -> None:
     outcome = resting.pass_()
     assert outcome is not None
     assert outcome.state == "active"
-    assert resting.due_at == times.to_rfc3339(active_ms + 7 * DAY_MS + PULSE_EVERY_MS)
+    assert resting.due_at == times.to_rfc3339(active_ms + 7 * DAY_MS + PULSE_EVERY_MS + RETENTION_MARGIN_MS)
     outcome = resting.pass_()
     assert outcome is not None
     assert outcome.state == "expired"
@@ -466,7 +467,7 @@ def test_with_a_longer_retention_it_goes_cold_first_and_falls_due_again_at_its_e
     assert outcome is not None
     assert outcome.state == "cold"
     resting.check_cold()
-    assert resting.due_at == times.to_rfc3339(active_ms + 90 * DAY_MS + PULSE_EVERY_MS)
+    assert resting.due_at == times.to_rfc3339(active_ms + 90 * DAY_MS + PULSE_EVERY_MS + RETENTION_MARGIN_MS)
     outcome = resting.pass_()
     assert outcome is not None
     assert outcome.state == "expired"
