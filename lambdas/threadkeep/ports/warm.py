@@ -205,10 +205,6 @@ class OtherTables(Protocol):
         """
         ...
 
-    def read_claim(self, region: str, key: ConversationKey) -> Claim | None:
-        """Who claims a conversation's id there. One call, which takes 2 s at the most."""
-        ...
-
     def read_active_at(self, region: str, key: ConversationKey) -> str | None:
         """When the conversation was last active, as that region knows; None where it has neither pulse nor message.
 
