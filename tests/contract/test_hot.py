@@ -33,6 +33,7 @@ from threadkeep.domain.streams import (
     Opened,
     ParentMissing,
     ParentOpen,
+    PastEnd,
     PlaceDiffers,
     Resumed,
     Seal,
@@ -322,6 +323,34 @@ def test_ops_are_kept_as_the_bytes_they_are(talk: Talk) -> None:
     sealed = talk.seal(epoch, len(log))
     assert isinstance(sealed, Sealed)
     assert sealed.log == log
+
+
+def test_past_the_retentions_end_an_append_is_not_taken_until_its_caller_says_how_that_stands(talk: Talk) -> None:
+    now_ms = SystemClock().now_ms()
+    epoch = talk.opened(facts=msgspec.structs.replace(ROOT, ends_ms=now_ms - 1))
+    assert talk.append(epoch, 0, b"[1]") == PastEnd()
+    assert talk.append(epoch, 9, b"[1]") == PastEnd()
+    assert talk.append(epoch, 0, b"[1]", principal="bob") == Unknown()
+    assert talk.append(epoch, 0, b"[1]", ends_ms=now_ms) == PastEnd()
+    assert talk.append(epoch, 0, b"[1]", ends_ms=now_ms + 60_000) == Accepted(1)
+    assert talk.append(epoch, 1, b"[2]") == Accepted(2), "that holds from now on"
+    # whoever takes it over goes on under the same; a log begun anew goes by what its opening says
+    facts = msgspec.structs.replace(ROOT, ends_ms=now_ms)
+    epoch = talk.opened(writer=BOB, takeover=True, facts=facts)
+    assert talk.append(epoch, 2, b"[3]", principal="bob") == Accepted(3)
+    epoch = talk.opened(writer=BOB, held=epoch, facts=facts)
+    assert talk.append(epoch, 0, b"[1]", principal="bob") == PastEnd()
+    assert talk.append(epoch, 0, b"[1]", principal="bob", ends_ms=None) == Accepted(1)
+    assert talk.append(epoch, 1, b"[2]", principal="bob") == Accepted(2)
+    assert isinstance(talk.seal(epoch, 2, principal="bob"), Sealed)
+    assert isinstance(talk.append(epoch, 2, principal="bob", ends_ms=now_ms), Closed)
+
+
+def test_before_the_retentions_end_and_without_one_nothing_is_asked(talk: Talk) -> None:
+    epoch = talk.opened(facts=msgspec.structs.replace(ROOT, ends_ms=SystemClock().now_ms() + 60_000))
+    assert talk.append(epoch, 0) == Accepted(1)
+    other = talk.other()
+    assert other.append(other.opened(facts=Facts(parent=None, role="assistant"), fork=True), 0) == Accepted(1)
 
 
 # --- seal and settle ------------------------------------------------------------------------------------------

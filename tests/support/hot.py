@@ -138,8 +138,10 @@ class Talk:
         talk.opened(facts=Facts(parent=parent, role="assistant"), leaf=parent)
         return talk
 
-    def append(self, epoch: int, offset: int, ops: bytes = b"[]", *, principal: str = "ann") -> AppendVerdict:
-        return self.hot.append(self.key, self.stream, principal=principal, epoch=epoch, offset=offset, ops=ops)
+    def append(
+        self, epoch: int, offset: int, ops: bytes = b"[]", *, principal: str = "ann", **told: Any
+    ) -> AppendVerdict:
+        return self.hot.append(self.key, self.stream, principal=principal, epoch=epoch, offset=offset, ops=ops, **told)
 
     def seal(self, epoch: int, offset: int, *, principal: str = "ann", seal: Seal = COMPLETE) -> SealVerdict:
         return self.hot.seal(self.key, self.stream, principal=principal, epoch=epoch, offset=offset, seal=seal)

@@ -105,6 +105,8 @@ class Stream(msgspec.Struct, kw_only=True):
         sealed_by: epoch and offset of the close that sealed it; None where a stop or its time's end did.
         old_ms: when its seal is old.
         settled: the message is stored and the log dropped.
+        ends_ms: before that the conversation's retention certainly has not ended, as was last heard; None: it never
+            does.
     """
 
     epoch: int
@@ -119,6 +121,7 @@ class Stream(msgspec.Struct, kw_only=True):
     sealed_by: tuple[int, int] | None = None
     old_ms: int = 0
     settled: bool = False
+    ends_ms: int | None = None
 
     def due_ms(self) -> int:
         """When somebody has to finish it, unless it goes on."""
@@ -171,6 +174,10 @@ class Gap(msgspec.Struct, frozen=True):
 
 class TooLarge(msgspec.Struct, frozen=True):
     """With these ops the stream would be larger than it may become."""
+
+
+class PastEnd(msgspec.Struct, frozen=True):
+    """The conversation's retention may have ended: whoever writes on has to say how it stands."""
 
 
 class Fenced(msgspec.Struct, frozen=True):
@@ -252,7 +259,7 @@ class Resumed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OpenVerdict = Opened | Fenced | Closed | Held | PlaceDiffers | StaleLeaf | ParentOpen | ParentMissing | Full
-AppendVerdict = Accepted | Duplicate | Diverged | Gap | Fenced | Closed | TooLarge | Unknown
+AppendVerdict = Accepted | Duplicate | Diverged | Gap | Fenced | Closed | PastEnd | TooLarge | Unknown
 SealVerdict = Sealed | Diverged | Gap | Fenced | Closed | Unknown
 ResumeVerdict = Resumed | Unknown
 ExpireVerdict = Alive | Sealed | Unknown
@@ -294,7 +301,14 @@ def judge_move(stream: Stream, facts: Facts) -> PlaceDiffers | None:
 
 
 def judge_append(
-    stream: Stream | None, *, principal: str, epoch: int, offset: int, ops: bytes, bytes_max: int = STREAM_BYTES_MAX
+    stream: Stream | None,
+    *,
+    principal: str,
+    epoch: int,
+    offset: int,
+    ops: bytes,
+    now_ms: int,
+    bytes_max: int = STREAM_BYTES_MAX,
 ) -> AppendVerdict:
     """An append; ``Accepted`` means that the ops are to be put at the end of the log."""
     if stream is None or epoch > stream.epoch or principal != stream.writer.principal:
@@ -303,6 +317,12 @@ def judge_append(
         return Fenced()
     if stream.seal is not None:
         return Closed(stream.seal)
+    if stream.ends_ms is not None and now_ms >= stream.ends_ms:
+        return PastEnd()
+    return _judge_place(stream, offset, ops, bytes_max)
+
+
+def _judge_place(stream: Stream, offset: int, ops: bytes, bytes_max: int) -> AppendVerdict:
     end = len(stream.log)
     if offset > end:
         return Gap(end)

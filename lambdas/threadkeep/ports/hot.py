@@ -58,9 +58,20 @@ class HotStore(Protocol):
         ...
 
     def append(
-        self, key: ConversationKey, stream: str, *, principal: str, epoch: int, offset: int, ops: bytes
+        self,
+        key: ConversationKey,
+        stream: str,
+        *,
+        principal: str,
+        epoch: int,
+        offset: int,
+        ops: bytes,
+        ends_ms: int | UnsetType | None = UNSET,
     ) -> AppendVerdict:
-        """Append one batch of ops and renew the lease."""
+        """Append one batch of ops and renew the lease.
+
+        With ``ends_ms``, when the conversation's retention ends as it now stands (None: never): from now on that holds.
+        """
         ...
 
     def seal(

@@ -95,21 +95,31 @@ class HotMemory(ViewersInMemory, DeadlinesInMemory, TailInMemory):
         return Opened(record.epoch, 0, fresh=True, viewers=self.viewers(key))
 
     def append(
-        self, key: ConversationKey, stream: str, *, principal: str, epoch: int, offset: int, ops: bytes
+        self,
+        key: ConversationKey,
+        stream: str,
+        *,
+        principal: str,
+        epoch: int,
+        offset: int,
+        ops: bytes,
+        ends_ms: int | UnsetType | None = UNSET,
     ) -> AppendVerdict:
         """See `HotStore.append`."""
-        record = self._conversation(key).streams.get(stream)
+        now_ms, record = self._clock.now_ms(), self._conversation(key).streams.get(stream)
+        if record is not None and ends_ms is not UNSET:
+            record.ends_ms = ends_ms
         verdict = judge_append(
             record,
             principal=principal,
             epoch=epoch,
             offset=offset,
             ops=ops,
+            now_ms=now_ms,
             bytes_max=self._limits.stream_bytes_max,
         )
         if record is None or not isinstance(verdict, Accepted | Duplicate):
             return verdict
-        now_ms = self._clock.now_ms()
         record.lease_ms = now_ms + self._limits.lease_ms
         if isinstance(verdict, Accepted):
             record.log.append(ops)
@@ -261,6 +271,7 @@ class HotMemory(ViewersInMemory, DeadlinesInMemory, TailInMemory):
             silent_ms=now_ms + limits.silent_ms,
             long_ms=now_ms + limits.stream_ms_max,
             log=[],
+            ends_ms=facts.ends_ms,
         )
         if known is not None:
             record.long_ms = known.long_ms
@@ -268,6 +279,7 @@ class HotMemory(ViewersInMemory, DeadlinesInMemory, TailInMemory):
                 record.silent_ms = known.silent_ms
             if judged.keep_log:
                 record.facts, record.log, record.log_bytes = known.facts, known.log, known.log_bytes
+                record.ends_ms = known.ends_ms
         return record
 
     def _end(self, record: Stream, seal: Seal) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -47,6 +49,8 @@ class _Told(msgspec.Struct, frozen=True):
     role: Role
 
 
+_NEVER_MS: Final = 2**53
+"""After every moment that the scripts, which reckon in doubles, can tell from the next."""
 _TOLD = msgspec.json.Decoder(_Told)
 _DEAD, _SILENT, _TOO_LONG = encode(DEAD), encode(SILENT), encode(TOO_LONG)
 
@@ -90,6 +94,7 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
                 LIVE_STREAMS_MAX,
                 self._limits.claim_void_ms,
                 LEAF_MS,
+                facts.ends_ms or "",
             ],
         )
         match reply:
@@ -99,7 +104,15 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
         return refusal
 
     def append(
-        self, key: ConversationKey, stream: str, *, principal: str, epoch: int, offset: int, ops: bytes
+        self,
+        key: ConversationKey,
+        stream: str,
+        *,
+        principal: str,
+        epoch: int,
+        offset: int,
+        ops: bytes,
+        ends_ms: int | UnsetType | None = UNSET,
     ) -> AppendVerdict:
         """See `HotStore.append`."""
         keys = HotKeys(key)
@@ -114,6 +127,7 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
                 self._limits.lease_ms,
                 self._limits.silent_ms,
                 self._limits.stream_bytes_max,
+                "" if ends_ms is UNSET else ends_ms or _NEVER_MS,
             ],
         )
         match reply:

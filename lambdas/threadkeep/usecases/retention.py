@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from threadkeep import telemetry
 from threadkeep.domain import ids, times
 from threadkeep.domain.model import Conversation, ConversationKey
+from threadkeep.usecases.erasing import bury
 from threadkeep.usecases.services import Services
 
 
@@ -30,3 +32,26 @@ def as_known_everywhere(services: Services, key: ConversationKey, head: Conversa
     if active_at > head.active_at:
         services.warm.touch(key, now_ms=times.from_rfc3339(active_at))
     return msgspec.structs.replace(head, active_at=active_at)
+
+
+def standing(services: Services, key: ConversationKey) -> Conversation | None:
+    """The conversation under a stream, for who writes or ends that past the end that was known at its opening.
+
+    None where there is none any more. Where its retention has ended all that is hot of it goes: nobody will store what
+    was still being said. Deleted, its erasure does that.
+
+    Raises:
+        HotUnavailable: as `bury`.
+        WarmUnavailable: the table could not be read, or as `as_known_everywhere`.
+    """
+    head, now_ms = services.warm.read_head(key), services.clock.now_ms()
+    if not isinstance(head, Conversation):
+        return None
+    if head.is_expired(now_ms):
+        head = as_known_everywhere(services, key, head)
+    if not head.is_expired(now_ms):
+        return head
+    telemetry.count("StreamsExpired")
+    services.owners.forget(key)
+    bury(services, key, owner=head.owner)
+    return None

@@ -9,12 +9,11 @@ from threadkeep import telemetry
 from threadkeep.domain import frames, ops, streams
 from threadkeep.domain.errors import HotUnavailable, Refused, WarmUnavailable, not_found
 from threadkeep.domain.json_values import JsonObject
-from threadkeep.domain.model import Conversation, ConversationKey, Message, StoredMessage
-from threadkeep.usecases.erasing import bury
+from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.usecases.limits import release_stream
 from threadkeep.usecases.live_elsewhere import goes_on_elsewhere, settled_elsewhere, tell_ended
 from threadkeep.usecases.messages import same_content
-from threadkeep.usecases.retention import as_known_everywhere
+from threadkeep.usecases.retention import standing
 from threadkeep.usecases.services import Services
 from threadkeep.usecases.viewers import tell
 
@@ -94,22 +93,11 @@ def _is_dropped(services: Services, key: ConversationKey, facts: streams.Facts) 
     asked only where the end that was known at the opening has come: what was said since then puts it off, wherever.
 
     Raises:
-        HotUnavailable, WarmUnavailable: as `bury` and `as_known_everywhere`; whoever finds the seal next tries again.
+        HotUnavailable, WarmUnavailable: as `standing`; whoever finds the seal next tries again.
     """
-    now_ms = services.clock.now_ms()
-    if facts.ends_ms is None or now_ms < facts.ends_ms:
+    if facts.ends_ms is None or services.clock.now_ms() < facts.ends_ms:
         return False
-    head = services.warm.read_head(key)
-    if isinstance(head, Conversation) and head.is_expired(now_ms):
-        head = as_known_everywhere(services, key, head)
-    if isinstance(head, Conversation) and not head.is_expired(now_ms):
-        return False
-    if isinstance(head, Conversation):
-        telemetry.count("StreamsExpired")
-        services.owners.forget(key)
-        bury(services, key, owner=head.owner)
-    # Deleted, its erasure does so.
-    return True
+    return standing(services, key) is None
 
 
 def store(services: Services, key: ConversationKey, stored: StoredMessage, *, owner: str | None) -> Finished:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 from msgspec import UNSET, Raw
 
@@ -18,6 +20,7 @@ from threadkeep.usecases.leaf import has_parent, is_ahead, parent_missing, paren
 from threadkeep.usecases.limits import lease_stream, release_stream
 from threadkeep.usecases.live_elsewhere import check_elsewhere, check_elsewhere_for, tell_live
 from threadkeep.usecases.messages import same_content
+from threadkeep.usecases.retention import standing
 from threadkeep.usecases.services import Reply, Services, authorize_of, check_standing
 from threadkeep.usecases.settling import Finished, closed, finish, finish_due, settled_message, store
 from threadkeep.usecases.tiers import Tiers
@@ -118,9 +121,18 @@ def append(services: Services, caller: Caller, command: AppendStream) -> Reply:
     if named := tuple(ops.blobs(said)):
         check_standing(services, key)  # what is kept stays for good, and only an erasure takes it
         keep_named(services, key, named)
-    verdict = services.hot.append(
-        key, command.stream, principal=caller.user, epoch=command.epoch, offset=command.offset, ops=data
+    write = partial(
+        services.hot.append,
+        key,
+        command.stream,
+        principal=caller.user,
+        epoch=command.epoch,
+        offset=command.offset,
+        ops=data,
     )
+    verdict = write()
+    if isinstance(verdict, streams.PastEnd) and (head := standing(services, key)) is not None:
+        verdict = write(ends_ms=head.expires_ms)
     match verdict:
         case streams.Accepted(after, viewers) | streams.Duplicate(after, viewers):
             frame = frames.stream_delta(
@@ -227,11 +239,17 @@ def _refusal(
     services: Services,
     key: ConversationKey,
     stream: str,
-    verdict: streams.Unknown | streams.Fenced | streams.Closed | streams.Diverged | streams.Gap | streams.TooLarge,
+    verdict: streams.Unknown
+    | streams.PastEnd
+    | streams.Fenced
+    | streams.Closed
+    | streams.Diverged
+    | streams.Gap
+    | streams.TooLarge,
 ) -> Refused:
     """The error that a verdict stands for."""
     match verdict:
-        case streams.Unknown():
+        case streams.Unknown() | streams.PastEnd():
             return not_found()
         case streams.Fenced():
             return Refused("fenced", "Another run writes this stream now; `stream.open` it anew with your epoch.")

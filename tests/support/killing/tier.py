@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -31,11 +32,9 @@ class CountingHot(HotValkey):
         super().__init__(client, region=REGION, limits=limits)
         self.verdicts: Counter[str] = Counter()
 
-    def append(
-        self, key: ConversationKey, stream: str, *, principal: str, epoch: int, offset: int, ops: bytes
-    ) -> AppendVerdict:
+    def append(self, key: ConversationKey, stream: str, **said: Any) -> AppendVerdict:
         """See `HotStore.append`."""
-        verdict = super().append(key, stream, principal=principal, epoch=epoch, offset=offset, ops=ops)
+        verdict = super().append(key, stream, **said)
         self.verdicts[type(verdict).__name__] += 1
         return verdict
 

@@ -229,7 +229,14 @@ class FakeService:
         if len(ops) > OPS_BYTES_MAX:
             raise Refused("too_large")
         reference_ops.decode(ops)
-        verdict = streams.judge_append(stream, principal="p", epoch=request["epoch"], offset=request["offset"], ops=ops)
+        verdict = streams.judge_append(
+            stream,
+            principal="p",
+            epoch=request["epoch"],
+            offset=request["offset"],
+            ops=ops,
+            now_ms=self.now_ms(),
+        )
         if not isinstance(verdict, (streams.Accepted, streams.Duplicate)) or stream is None:
             raise self._refusal(verdict, name)
         if isinstance(verdict, streams.Accepted):

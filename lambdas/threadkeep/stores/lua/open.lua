@@ -9,7 +9,7 @@ local parent, newest = ARGV[6], ARGV[7]
 local held, takeover, fork = tonumber(ARGV[8]), ARGV[9] == '1', ARGV[10] == '1'
 local parent_settled = ARGV[11] == '1'
 local lease_ms, silent_ms, stream_ms_max = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
-local live_max, void_ms, keep_ms = tonumber(ARGV[15]), tonumber(ARGV[16]), ARGV[17]
+local live_max, void_ms, keep_ms, ends_ms = tonumber(ARGV[15]), tonumber(ARGV[16]), ARGV[17], ARGV[18]
 
 local now = now_ms()
 local known, owner, run, seal = unpack(server.call('HMGET', state, 'epoch', 'principal', 'producer', 'seal'))
@@ -35,6 +35,9 @@ local function begin()
   local epoch = next_epoch()
   server.call('UNLINK', log)
   server.call('HSET', state, 'facts', facts, 'bytes', '0')
+  if ends_ms ~= '' then
+    server.call('HSET', state, 'ends', ends_ms)
+  end
   server.call('HSETNX', state, 'long', digits(now + stream_ms_max))
   server.call('HSET', live, stream, told)
   keep(epoch)

@@ -18,6 +18,7 @@ from threadkeep.domain.streams import (
     Fenced,
     Gap,
     Held,
+    PastEnd,
     Reopen,
     Seal,
     Stream,
@@ -36,7 +37,9 @@ ANN = Writer("ann", "run-1")
 COMPLETE, STOPPED = Seal(status="complete"), Seal(status="stopped")
 
 
-def stream(*log: bytes, seal: Seal | None = None, sealed_by: tuple[int, int] | None = None) -> Stream:
+def stream(
+    *log: bytes, seal: Seal | None = None, sealed_by: tuple[int, int] | None = None, ends_ms: int | None = None
+) -> Stream:
     return Stream(
         epoch=EPOCH,
         writer=ANN,
@@ -47,6 +50,7 @@ def stream(*log: bytes, seal: Seal | None = None, sealed_by: tuple[int, int] | N
         log=list(log),
         seal=seal,
         sealed_by=sealed_by,
+        ends_ms=ends_ms,
     )
 
 
@@ -110,11 +114,16 @@ APPENDS: list[tuple[dict[str, Any], object, object]] = [
 
 @pytest.mark.parametrize(("asked", "while_open", "once_sealed"), APPENDS)
 def test_append(asked: dict[str, Any], while_open: object, once_sealed: object) -> None:
-    request: dict[str, Any] = {"principal": "ann", "epoch": EPOCH, "offset": 2, "ops": b"[3]"} | asked
+    request: dict[str, Any] = {"principal": "ann", "epoch": EPOCH, "offset": 2, "ops": b"[3]", "now_ms": NOW_MS} | asked
     log = (b"[1]", b"[2]")
     assert judge_append(stream(*log), **request) == while_open
     assert judge_append(stream(*log, seal=STOPPED, sealed_by=(EPOCH, 2)), **request) == once_sealed
     assert judge_append(None, **request) == Unknown()
+    # where the retention may have ended: whoever may write is told so, whatever they would write
+    is_writers = not isinstance(while_open, Unknown | Fenced)
+    assert judge_append(stream(*log, ends_ms=NOW_MS + 1), **request) == while_open
+    assert judge_append(stream(*log, ends_ms=NOW_MS), **request) == (PastEnd() if is_writers else while_open)
+    assert judge_append(stream(*log, ends_ms=NOW_MS, seal=STOPPED, sealed_by=(EPOCH, 2)), **request) == once_sealed
 
 
 @pytest.mark.parametrize(
@@ -130,7 +139,10 @@ def test_append(asked: dict[str, Any], while_open: object, once_sealed: object) 
 def test_an_append_that_would_be_accepted_is_judged_by_its_size_too(offset: int, ops: bytes, expected: object) -> None:
     grown = stream(b"[1]", b"[2]")
     grown.log_bytes = 6
-    assert judge_append(grown, principal="ann", epoch=EPOCH, offset=offset, ops=ops, bytes_max=10) == expected
+    assert (
+        judge_append(grown, principal="ann", epoch=EPOCH, offset=offset, ops=ops, now_ms=NOW_MS, bytes_max=10)
+        == expected
+    )
 
 
 @pytest.mark.parametrize(

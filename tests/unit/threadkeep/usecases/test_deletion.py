@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.erasing import SECOND_PASS_MS, Region
 from tests.support.house import LAPTOP, PHONE, WORKER, Answer, Device, Frame, House, message_event, text_part
+from tests.support.tiers import Calls
 from threadkeep.domain import times
 from threadkeep.domain.bounds import HEAD_CACHE_MS, LEASE_MS
 from threadkeep.domain.erasure import Terms
@@ -314,13 +315,22 @@ def test_what_a_sandbox_remembers_of_it_ends_with_its_retention(
     assert house.say(device, action, conversation=conversation, **under, **fields)["code"] == "not_found"
 
 
-@pytest.mark.parametrize("end", ["close", "sweep"])
+@pytest.mark.parametrize("end", ["append", "close", "sweep"])
 def test_a_stream_that_outlives_its_conversation_is_dropped(house: House, end: str) -> None:
     conversation, question = expiring(house)
     house.ok(LAPTOP, "conversation.subscribe", conversation=conversation)
     place = house.stream(conversation, question)
-    house.clock.ms += 1_000
-    if end == "close":
+    said = {**place, "ops": [["text", 0, "goes nowhere"]]}
+    house.clock.ms += 500
+    house.ok(WORKER, "stream.append", **said)
+    said["offset"] = 1
+    house.clock.ms += 500
+    if end == "append":
+        assert house.say(WORKER, "stream.append", **said)["code"] == "not_found"
+        assert house.say(WORKER, "stream.append", **said)["code"] == "not_found"
+        assert [frame for frame in house.frames(LAPTOP) if frame["type"] == "stream.delta"][1:] == []
+    elif end == "close":
+        place["offset"] = 1
         assert house.say(WORKER, "stream.close", status="complete", **place)["code"] == "not_found"
         assert house.say(WORKER, "stream.close", status="complete", **place)["code"] == "not_found"
     else:
@@ -337,6 +347,11 @@ def test_a_stream_settles_in_a_conversation_that_was_active_meanwhile(house: Hou
     place = house.stream(conversation, question)
     house.message(conversation, question, fork=True)
     house.clock.ms += 1_000
+    calls = Calls(house)
+    for _ in range(3):
+        place["offset"] = house.ok(WORKER, "stream.append", ops=[["text", 0, "x"]], **place)["offset"]
+    assert calls.counted["hot.append"] == 3 + 1, "asked once how it stands, and not again"
+    assert calls.counted["warm.read_head"] == 1
     house.ok(WORKER, "stream.close", status="complete", **place)
     assert house.warm.read_message(house.key(conversation), place["stream"]) is not None
 
