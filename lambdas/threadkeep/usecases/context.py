@@ -80,7 +80,7 @@ def _page(selection: Selection, history: History) -> tuple[list[Raw], str | None
     whose call does not: the cursor passes no message that was left out.
     """
     chosen, near = selection.newest_first, selection.newest_first[: selection.near]
-    pairs = Pairs.of(chosen)
+    pairs = Pairs(chosen)
     first = {message.id for message in chosen[:1]}
     first |= pairs.calls_of(chosen[0].id) if chosen else set()
     ahead = [] if selection.ahead is None else [selection.ahead]
@@ -88,14 +88,14 @@ def _page(selection: Selection, history: History) -> tuple[list[Raw], str | None
     order = [*(message for message in chosen if message.id in first), *others]
     page = {message.id: fitted for message, fitted in zip(order, _fit(order), strict=False)}
     while True:
-        lacking = pairs.unanswerable(frozenset(page)) - first
+        lacking = pairs.unanswerable(page) - first
         ends = (place for place, message in enumerate(near) if message.id not in page or message.id in lacking)
         end = next(ends, len(near))
         following = near[end].id if end < len(near) else selection.following
         damaged = history.damaged_down_to(following)
         out = lacking | {m.id for m in near[end:] if m.id in page and m.id not in first and m.role != "system"}
         if not out and not frames.holds(page.values(), damaged):
-            out = frozenset([message.id for message in others if message.id in page][-1:])
+            out = {message.id for message in [one for one in others if one.id in page][-1:]}
         if not out:
             break
         page = {message: fitted for message, fitted in page.items() if message not in out}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Set as AbstractSet
 from typing import Final, Self
 
 import msgspec
@@ -14,8 +14,6 @@ from threadkeep.usecases.pairs import Pairs
 
 _REACH: Final = 100
 """Messages beyond a bound that are looked through for the call of a result within it."""
-_REACHES: Final = (*range(1, _REACH + 1), *range(_REACH + 50, CONTEXT_MESSAGES_MAX + 1, 50))
-"""How far the call of the newest message is looked for: in steps, for each looks through all of them."""
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +60,12 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Window:
-    """A path as far as it was looked at, newest first."""
+    """A path as far as it was looked at, newest first, and how its messages belong together."""
 
     def __init__(self, path: Iterator[Message]) -> None:
         self._path = path
         self.messages: list[Message] = []
+        self.pairs = Pairs()
         self.is_ended = False
 
     @property
@@ -82,19 +81,12 @@ class _Window:
                 self.is_ended = True
             else:
                 self.messages.append(message)
+                self.pairs.add(message)
         return len(self.messages) >= count
 
-    def pairs(self, count: int) -> Pairs:
-        """How the newest of them belong together; where a result lacks its call, that is looked for beyond them."""
-        self.reaches(count)
-        inner = Pairs.of(self.messages[:count])
-        found, reach = inner, min(count, len(self.messages))
-        while found.open and reach < count + _REACH and self.reaches(reach + 1):
-            reach += 1
-            found = Pairs.of(self.messages[:reach])
-            if not found.open & inner.open:
-                break
-        return found
+    def goes_on(self, most: int) -> bool:
+        """Look at one more, unless these are so many already; whether there was one."""
+        return len(self.messages) < most and self.reaches(len(self.messages) + 1)
 
 
 def select(path: Iterator[Message], bounds: Bounds, first: Callable[[], Message | None] = lambda: None) -> Selection:
@@ -111,47 +103,75 @@ def select(path: Iterator[Message], bounds: Bounds, first: Callable[[], Message 
     window = _Window(path)
     if not window.reaches(1):
         return Selection(newest_first=(), near=0, following=None, is_truncated=False)
-    selection = _select(window, bounds)
+    bound = _bound_to_newest(window)
+    selection = _select(window, bounds, bound)
     ahead = None if window.has_root else first()
     if ahead is None:
         return selection
-    return msgspec.structs.replace(_select(window, bounds.beside(ahead)), ahead=ahead)
+    return msgspec.structs.replace(_select(window, bounds.beside(ahead), bound), ahead=ahead)
 
 
-def _select(window: _Window, bounds: Bounds) -> Selection:
-    must = _bound_to_newest(window)
+def _select(window: _Window, bounds: Bounds, bound: AbstractSet[str]) -> Selection:
+    must = set(bound)
     if bounds.tokens_max is not None:
         # Without such a bound whoever reads on comes to them by the cursor; the way to them is not paid for twice.
         window.reaches(bounds.messages_max)
         newest = window.messages[: bounds.messages_max]
         must |= {message.id for message in newest if message.role == "system"}
     end = _fill(window, bounds, must)
-    pairs = window.pairs(end)
-    while True:
-        near = window.messages[:end]
-        far = [message for message in window.messages[end:] if message.id in must]
-        torn = pairs.torn(frozenset(message.id for message in [*near, *far]), is_whole=window.has_root) - must
-        if not torn:
-            break
-        end = next(place for place, message in enumerate(near) if message.id in torn)  # the newest is not
+    _look_for_calls(window, end)
+    end = _before_what_is_torn(window, end, must)
+    near = window.messages[:end]
+    far = [message for message in window.messages[end:] if message.id in must]
     following = window.messages[end].id if end < len(window.messages) else near[-1].parent
     return Selection(newest_first=(*near, *far), near=end, following=following, is_truncated=following is not None)
 
 
 def _bound_to_newest(window: _Window) -> set[str]:
     """The newest message, and what it cannot be without."""
-    bound = {window.messages[0].id}
-    for reach, further in pairwise((*_REACHES, CONTEXT_MESSAGES_MAX + 1)):
-        pairs = Pairs.of(window.messages[:reach])
-        while more := {half for pair in pairs.links if bound & set(pair) for half in pair} - bound:
-            bound |= more
-        if not pairs.open & bound or not window.reaches(reach + 1):
+    bound: set[str] = set()
+    waiting = window.pairs.gather(window.messages[0].id, bound)
+    while waiting:
+        if waiting[-1] not in window.pairs.open:
+            waiting.pop()
+        elif not window.goes_on(CONTEXT_MESSAGES_MAX):
             break
-        window.reaches(further)
+        elif not bound.isdisjoint(window.pairs.results.get(window.messages[-1].id, ())):
+            waiting += window.pairs.gather(window.messages[-1].id, bound)
     return bound
 
 
-def _fill(window: _Window, bounds: Bounds, must: set[str]) -> int:
+def _look_for_calls(window: _Window, count: int) -> None:
+    """Those of the newest messages' results, where they lie within reach beyond these."""
+    waiting = [message.id for message in window.messages[:count]]
+    while waiting:
+        if waiting[-1] not in window.pairs.open:
+            waiting.pop()
+        elif not window.goes_on(count + _REACH):
+            break
+
+
+def _before_what_is_torn(window: _Window, end: int, must: AbstractSet[str]) -> int:
+    """Where to end, there or before, so that all that belongs together is on one side, or is taken in any case.
+
+    A result whose call was not seen is torn, unless the path was looked at up to its root: then it has none anywhere.
+    """
+    places = {message.id: place for place, message in enumerate(window.messages)}
+    beyond = len(window.messages)
+    spans: list[tuple[int, int]] = []  # of each group the oldest place, where that is to be on our side, and the newest
+    for group in window.pairs.groups():
+        inner = [places[message] for message in group if message not in must]
+        is_torn = not window.has_root and any(message in window.pairs.open for message in group)
+        if inner:
+            spans.append((beyond if is_torn else max(inner), min(inner)))
+    for oldest, newest in sorted(spans, reverse=True):
+        if oldest < end:
+            break  # as all that follow
+        end = min(end, newest)
+    return end
+
+
+def _fill(window: _Window, bounds: Bounds, must: AbstractSet[str]) -> int:
     """How many of the newest messages fit, beside those that have to be there."""
     counted = [message for message in window.messages if message.id in must]
     tokens = sum(message.tokens.count for message in counted)

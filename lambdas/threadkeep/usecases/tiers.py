@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from threadkeep.domain import ids
 from threadkeep.domain.archive import Damaged, SegmentDamaged
-from threadkeep.domain.bounds import ID_AHEAD_MS_MAX, PULSE_EVERY_MS
+from threadkeep.domain.bounds import ID_AHEAD_MS_MAX, PAGE_ITEMS_MAX, PULSE_EVERY_MS
 from threadkeep.domain.errors import ArchiveDamaged
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.ports import Clock, ColdStore, ManifestStore, MessagePage, WarmStore
@@ -126,7 +126,7 @@ class History:
     Args:
         tiers: where they lie.
         key: whose they are.
-        batch: how many messages a read of the table or of a segment asks for.
+        batch: how many messages the first read of the table or of a segment asks for.
 
     Attributes:
         tier: the coldest that was read from.
@@ -215,7 +215,8 @@ class History:
         """One message; those before it are read along, down to the bound (exclusive).
 
         A message that is spoken of is there, or almost: so the table is read eventually consistent, for half the
-        price, and only where it then lacks the message once more strongly.
+        price, and only where it then lacks the message once more strongly. Each reading on asks for twice as many: who
+        goes far beyond what was wanted goes on, as a rule.
         """
         if message in self._known:
             return self._known[message]
@@ -231,6 +232,7 @@ class History:
             self._read_from("warm")
             self.note(page.messages)
             if message in self._known:
+                self._batch = min(2 * self._batch, max(self._batch, PAGE_ITEMS_MAX))
                 return self._known[message]
         return None
 

@@ -492,7 +492,7 @@ def test_pages_to_the_end_show_every_message_and_no_result_without_its_call(
         shown = [ids_of(reply) for reply in pages(tale, leaf, max_messages=messages_max, max_tokens=tokens_max)]
         whole = read(tale, leaf, messages_max=1_000, tokens_max=10**9)
     assert {message for page in shown for message in page} == set(tale.ids)
-    links = Pairs.of(whole[::-1]).links
+    links = Pairs(whole[::-1]).links
     halves = {half for pair in links for half in pair}
     plain = [message.id for message in whole if message.role != "system" and message.id not in halves]
     counted = Counter(message for page in shown for message in page)
@@ -500,6 +500,22 @@ def test_pages_to_the_end_show_every_message_and_no_result_without_its_call(
     for page in shown:
         assert page == sorted(page, key=tale.ids.index) or page[1:] == sorted(page[1:], key=tale.ids.index)
         assert not [pair for pair in links if pair[1] in page and pair[0] not in page]
+
+
+@pytest.mark.parametrize(("results", "reads_max"), [(0, 1), (1, 2), (100, 8), (900, 16)])
+def test_the_call_of_the_newest_result_is_read_in_few_reads_however_far_back_it_is(
+    tale: Tale, results: int, reads_max: int
+) -> None:
+    """There was a read for each of the messages on the way."""
+    names = [f"c{number}" for number in range(results)]
+    call = tale.put(tale.put(None), role="assistant", parts=tool_parts("tool_call", *names))
+    for name in names:
+        tale.put(tale.ids[-1], role="tool", parts=tool_parts("tool_result", name))
+    calls = Calls(tale.house)
+    page = context(tale, leaf=tale.ids[-1], max_messages=1)
+    assert ids_of(page)[0] == call
+    assert ids_of(page)[-1] == tale.ids[-1]
+    assert calls.counted["warm.read_messages"] <= reads_max
 
 
 @pytest.mark.parametrize(("results", "length"), [(120, 1), (80, 300), (30, 2_000)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ from tests.support.hot import new_key
 from threadkeep.domain import ids
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Message
+from threadkeep.usecases import pairs, selecting
 from threadkeep.usecases.pairs import Pairs
 from threadkeep.usecases.selecting import Bounds, Selection, select
 
@@ -207,7 +210,7 @@ def test_whatever_the_path_no_half_of_a_pair_is_selected(
     newest_first = path.messages[::-1]
     assert [one.id for one in newest_first if one.id in chosen] == [one.id for one in selection.newest_first]
     assert not said or newest_first[0].id in chosen
-    for call, result in Pairs.of(newest_first).links:
+    for call, result in Pairs(newest_first).links:
         assert (call in chosen) == (result in chosen), (path.names[call], path.names[result])
     assert [one.id for one in newest_first[: selection.near]] == [
         one.id for one in selection.newest_first[: selection.near]
@@ -245,12 +248,59 @@ def test_whatever_the_path_its_conversations_prompt_goes_ahead_where_its_root_is
     )
 
 
+def calls(count: int) -> str:
+    return "+".join(f"c{number}" for number in range(count))
+
+
+def results(count: int) -> list[str]:
+    return [f"r{number}" for number in range(count)]
+
+
+PATHS: dict[str, Callable[[int], Sequence[str]]] = {
+    "a call with many results": lambda count: ["u", calls(count), *results(count)],
+    "one whose parts are not known": lambda count: ["u", "?a", *["?t"] * count],
+    "calls that lead to calls": lambda count: ["u", "c0", *(f"r{number}+c{number + 1}" for number in range(count))],
+    "turns with a call": lambda count: ["u", "c0", "r0"] * (count // 3),
+    "results without a call": lambda count: ["u", *results(count)],
+    "one message with many results": lambda count: ["u", calls(count), "+".join(results(count)), "u"],
+    "a call from before many others": lambda count: ["cx", *["c0", "r0"] * (count // 2), "rx"],
+    "results that wait, and end at the newest": lambda count: ["c0", *results(count), *["cy", "ry"] * 40],
+}
+
+
+def steps(said: Sequence[str], messages_max: int) -> int:
+    """How many lines of the two modules run to select of such a path."""
+    path, count = Path(*said), 0
+    files = {pairs.__file__, selecting.__file__}
+
+    def note(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return note if frame.f_code.co_filename in files else None
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        path.select(messages_max, tokens_max=10_000)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("messages_max", [5, 1_000])
+@pytest.mark.parametrize("kind", PATHS)
+def test_twice_as_many_calls_and_results_take_twice_as_many_steps(kind: str, messages_max: int) -> None:
+    some, twice = (steps(PATHS[kind](count), messages_max) for count in (240, 480))
+    assert 0 < twice <= 2.2 * some
+    assert twice <= 100 * sum(len(each.split("+")) for each in PATHS[kind](480))
+
+
 def test_messages_without_parts_are_told_apart_by_their_role() -> None:
     bare = Path("?t").messages[0]
     assert bare.parts is UNSET
-    assert Pairs.of([bare]).open == {bare.id}
+    assert set(Pairs([bare]).open) == {bare.id}
 
 
 @pytest.mark.parametrize("said", [("u",), ("ca", "ra"), ("ca+ra",)])
 def test_a_stretch_that_is_whole_has_nothing_open(said: Sequence[str]) -> None:
-    assert Pairs.of(Path(*said).messages[::-1]).open == frozenset()
+    assert not Pairs(Path(*said).messages[::-1]).open
