@@ -32,6 +32,9 @@ def claim(services: Services, key: ConversationKey, message: Message, *, fork: b
         verdict = services.hot.claim(key, message.id, parent=message.parent, fork=fork)
     except HotUnavailable:
         return _judge_by_table(services, key, message, fork=fork)
+    if isinstance(verdict, leaf.LeafUnknown):
+        # A tier that has lost the register may have lost a gravestone too, and who may write is a while remembered.
+        check_standing(services, key)
     if not isinstance(verdict, leaf.Claimed | Erased):
         existing = services.warm.read_message(key, message.id)
         if existing is not None:

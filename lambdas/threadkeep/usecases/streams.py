@@ -38,6 +38,9 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
         raise closed(stored.message)
     check_elsewhere(services, key, stream)
     newest = tiers.newest_id(key)
+    if newest is None:
+        # Nothing was said yet, as it seems: or it was deleted, and the hot tier has lost the gravestone that says so.
+        check_standing(services, key)
     facts = streams.Facts(
         parent=command.parent,
         role=command.role,
