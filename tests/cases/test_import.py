@@ -276,5 +276,5 @@ def test_a83_a_large_export_takes_little_memory_shows_progress_and_adds_nothing_
     assert len(served.service.messages) == count * 6
     second, _, peak_kib = imported_apart(served, path)
     assert peak_kib < MEMORY_KIB_MAX
-    assert second["messages"] == {"added": 0, "already_there": count * 6, "differing": 0}
+    assert second["messages"] == {"added": 0, "already_there": count * 6, "refused": 0}
     assert len(served.service.messages) == count * 6

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from threadkeep_client.importing.building import Built, Identity, Message, build
 from threadkeep_client.importing.catalog import Catalog, catalog_of
 from threadkeep_client.importing.draft import RefusedError
 from threadkeep_client.importing.files import opened
-from threadkeep_client.wire import text_of
+from threadkeep_client.wire import JsonObject, Part, Role, Status, text_of
 
 DATA: Final = Path(__file__).parents[1] / "data"
 NOW_MS: Final = 1_800_000_000_000
@@ -23,23 +24,53 @@ def expected(name: str) -> Any:
     return json.loads((DATA / f"{name}.expected.json").read_text())
 
 
-def read(path: Path, *, identity: Identity = ANN, now_ms: int = NOW_MS, salt: str = "") -> dict[str, Built | str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told(Message):
+    """A message, with what it says."""
+
+    role: Role
+    status: Status
+    parts: list[Part]
+    metadata: JsonObject
+    model: str | None
+    usage: JsonObject | None
+    error: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole(Built):
+    """A conversation of such messages."""
+
+    messages: Sequence[Told]
+
+    @classmethod
+    def of(cls, built: Built) -> Whole:
+        """Read what they say."""
+        told = [Told(**_fields(message), **_fields(built.content_of(message.node))) for message in built.messages]
+        return cls(**_fields(built) | {"messages": told})
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {each.name: getattr(value, each.name) for each in fields(value)}
+
+
+def read(path: Path, *, identity: Identity = ANN, now_ms: int = NOW_MS, salt: str = "") -> dict[str, Whole | str]:
     """The conversations of a file by their ids there, ready to be sent; of those refused, the reason."""
-    found: dict[str, Built | str] = {}
+    found: dict[str, Whole | str] = {}
     with opened(path) as files:
         catalog = catalog_of(files)
         for entry in catalog.entries:
             try:
-                found[entry.source] = build(entry.read(), identity, now_ms=now_ms, salt=salt)
+                found[entry.source] = Whole.of(build(entry.read(), identity, now_ms=now_ms, salt=salt))
             except RefusedError as refused:
                 found[entry.source] = str(refused)
     return found
 
 
-def read_one(path: Path, source: str, **options: Any) -> Built:
+def read_one(path: Path, source: str, **options: Any) -> Whole:
     """One conversation, which must not be refused."""
     built = read(path, **options)[source]
-    assert isinstance(built, Built), built
+    assert isinstance(built, Whole), built
     return built
 
 
@@ -49,18 +80,18 @@ def listed(path: Path) -> Catalog:
         return catalog_of(files)
 
 
-def path_of(built: Built, leaf: str | None = None) -> list[Message]:
+def path_of(built: Whole, leaf: str | None = None) -> list[Told]:
     """The messages from the root to where its reader left it."""
     by_id = {message.id: message for message in built.messages}
     at: str | None = leaf or built.current or max(by_id)
-    path: list[Message] = []
+    path: list[Told] = []
     while at is not None:
         path.append(by_id[at])
         at = by_id[at].parent
     return path[::-1]
 
 
-def texts(messages: list[Message]) -> list[str]:
+def texts(messages: Sequence[Told]) -> list[str]:
     """What each says."""
     return [text_of(message.parts) for message in messages]
 

@@ -51,6 +51,7 @@ class FakeService:
     messages: dict[str, Kept] = field(default_factory=dict)
     streams: dict[str, streams.Stream] = field(default_factory=dict)
     homes: dict[str, str] = field(default_factory=dict)  # the conversation of each stream
+    _newest: dict[str, str] = field(default_factory=dict)  # of each conversation's messages
 
     async def carry_out(self, request: Json) -> Json:
         """The fields of the `.ok` reply."""
@@ -105,8 +106,10 @@ class FakeService:
         return {}
 
     def leaf(self, conversation: str) -> str | None:
-        ids = [kept.message["id"] for kept in self.messages.values() if kept.message["conversation"] == conversation]
-        return max([*ids, *(told["stream"] for told in self._live(conversation))], default=None)
+        newest = self._newest.get(conversation)
+        return max(
+            [*([newest] if newest else []), *(told["stream"] for told in self._live(conversation))], default=None
+        )
 
     def _live(self, conversation: str) -> list[Json]:
         return [
@@ -158,6 +161,8 @@ class FakeService:
             **fields,
         }
         self.messages[name] = Kept(message, epoch)
+        conversation = message.get("conversation", "")
+        self._newest[conversation] = max(name, self._newest.get(conversation, name))
         return message
 
     async def _message_list(self, request: Json) -> Json:

@@ -142,10 +142,16 @@ def _tell(report: ImportReport, *, as_json: bool) -> None:
     for each in report.refused:
         named = f", conversation {each.source}" if each.source else f", value {each.place}" if each.place else ""
         lines.append(f"refused: {each.file}{named}: {each.reason}")
+    lines += [
+        f"refused: {row.entry.file.name}, conversation {row.entry.source}, message {name}: {reason}"
+        for row in report.rows
+        for name, reason in row.sent.refusals
+    ]
+    untold = report.refused_more + sum(row.sent.refused - len(row.sent.refusals) for row in report.rows)
     for line in lines[:_SHOWN_MAX]:
         console.print(Text(printable(line)))
-    if len(lines) + report.refused_more > _SHOWN_MAX:
-        console.print(Text(f"… and {len(lines) + report.refused_more - _SHOWN_MAX:,} more: --json tells all"))
+    if len(lines) + untold > _SHOWN_MAX:
+        console.print(Text(f"… and {len(lines) + untold - _SHOWN_MAX:,} more: --json tells them"))
     if report.incomplete or report.not_reached:
         console.print(Text("what is incomplete or was not reached is completed by importing the same again"))
 

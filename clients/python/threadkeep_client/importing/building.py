@@ -11,14 +11,15 @@ import binascii
 import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from threadkeep_client.frames import clean
 from threadkeep_client.ids import id_at, time_ms
-from threadkeep_client.importing.draft import Draft, Form, Node, RefusedError
+from threadkeep_client.importing.draft import Content, Draft, Form, Node, RefusedError
 from threadkeep_client.importing.tree import sound
-from threadkeep_client.wire import JsonObject, Part, Role, Status
+from threadkeep_client.wire import JsonObject
 
 FLAGS: Final = ("orphans", "rings_cut", "current_node_missing", "roles_unknown")
 """Notes that a conversation keeps, in `metadata.imported.flags`: its tree is not what its export said."""
@@ -55,18 +56,18 @@ def claims_of(token: str) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message to be sent."""
+    """A message to be sent.
+
+    Attributes:
+        parent: its parent's id here.
+        reply: as the protocol has it.
+        node: its place in the export, by which `Built.content_of` reads what it says.
+    """
 
     id: str
     parent: str | None
-    role: Role
-    status: Status
-    parts: list[Part]
-    metadata: JsonObject
-    model: str | None
-    usage: JsonObject | None
-    error: JsonObject | None
     reply: str | None
+    node: Node = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,7 @@ class Built:
         source: its id in the export.
         current: the message at which its reader left it; None where the export does not say.
         messages: in id order, so parents first.
+        content_of: reads what the message of a node says; `RefusedError` where the file has changed meanwhile.
         notes: what was repaired or left out, by kind.
     """
 
@@ -87,7 +89,8 @@ class Built:
     metadata: JsonObject
     retention_days: int | None
     current: str | None
-    messages: list[Message]
+    messages: Sequence[Message]
+    content_of: Callable[[Node], Content] = field(compare=False)
     notes: Counter[str]
 
 
@@ -119,6 +122,7 @@ def build(draft: Draft, identity: Identity, *, now_ms: int, salt: str = "") -> B
         retention_days=draft.retention_days,
         current=current,
         messages=sorted(messages, key=lambda message: message.id),
+        content_of=draft.content_of,
         notes=+draft.notes,
     )
 
@@ -204,19 +208,8 @@ def _message(node: Node, above: str | None, minted: _Minted, notes: Counter[str]
     ids = minted.messages
     reply = ids.get(node.reply or "", node.reply if minted.are_kept else None)
     # `message.create` alone takes it, and that takes neither `usage` nor `error`.
-    if node.usage is not None or node.error is not None:
+    if node.has_end:
         reply = None
     if node.reply is not None and reply is None:
         notes["replies_dropped"] += 1
-    return Message(
-        id=ids[node.source],
-        parent=None if above is None else ids[above],
-        role=node.role,
-        status=node.status,
-        parts=node.parts,
-        metadata=node.metadata,
-        model=node.model,
-        usage=node.usage,
-        error=node.error,
-        reply=reply,
-    )
+    return Message(id=ids[node.source], parent=None if above is None else ids[above], reply=reply, node=node)

@@ -5,21 +5,20 @@ The files are read twice, since the oldest activity is to be imported first, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
-from threadkeep_client.frames import from_json
 from threadkeep_client.importing.draft import Draft, Form, RefusedError, refusal_of
 from threadkeep_client.importing.files import Found, Opened, Unreadable
 from threadkeep_client.importing.reading import form_of, is_behind_conversation, read_draft, source_of
-from threadkeep_client.importing.spans import Span, spans
+from threadkeep_client.importing.spans import Places, Span, is_blank, spans
 from threadkeep_client.importing.times import to_ms
+from threadkeep_client.importing.values import read_value
 from threadkeep_client.wire import JsonObject
 
-CONVERSATION_BYTES_MAX: Final = 64 * 1024 * 1024
-"""One conversation as JSON. It is held in memory whole: some three times as large, and up to eight times where every
-message holds an emoji (43 MB took 347 MB; measured 2026-11-29)."""
+_TOLD_BYTES_MAX: Final = 64 * 1024
+"""What is read of each field of a large conversation, to know what it is."""
 REFUSALS_MAX: Final = 1_000
 """How many of one file are kept word for word; more are counted."""
 
@@ -47,7 +46,7 @@ class Entry:
     Attributes:
         place: which value of the file it is, from 1 on.
         active_ms: its last activity; 0 where nothing is said.
-        spans: where it lies: one value, in Threadkeep's own form one more for each line behind it.
+        places: where it lies: one value, in Threadkeep's own form one more for each line behind it.
         damage: why it cannot be read whole.
     """
 
@@ -56,23 +55,21 @@ class Entry:
     form: Form
     source: str
     active_ms: int
-    spans: list[Span]
+    places: Places
     damage: str | None = None
 
     @property
     def length(self) -> int:
         """In bytes."""
-        return sum(span.length for span in self.spans)
+        return sum(place.length for place in self.places)
 
     def read(self) -> Draft:
-        """Read it.
+        """Read it, all but what its messages say: that is read when it is wanted.
 
         Raises:
             RefusedError: It cannot be imported.
         """
-        with self.file.path.open("rb") as file:
-            values = [_parse(_content(file, span)) for span in self.spans]
-        return read_draft(self.form, values, self.source)
+        return read_draft(self.form, self.file.path, self.places, self.source)
 
     def refusal(self, reason: str) -> Refusal:
         """That it was refused."""
@@ -129,72 +126,46 @@ class _File:
         self.refusals_more = 0
         self._opened = opened
         self._open: Entry | None = None  # a conversation of our own form, whose lines follow
-        self._open_bytes = 0
 
     def read(self, file: BinaryIO) -> None:
         """Take the values in."""
         place = 0
-        for span, content in _contents(file):
-            if content is not None and not content.strip():
-                continue
-            place += 1
-            try:
-                self._take(span, content, place)
-            except Exception as error:  # noqa: BLE001 -- one value that nobody foresaw stops no other
-                reason = refusal_of(error)
-                if self._open is not None:
-                    # Whatever it was, it stands between this conversation's messages.
-                    self._open.damage = f"value {place} of the file {reason}"
-                self._refuse(Refusal(self._opened.name, reason, place))
+        for span in spans(file):
+            after = file.tell()
+            if not is_blank(file, span):
+                place += 1
+                self._try(file, span, place)
+            file.seek(after)
 
-    def _take(self, span: Span, content: bytes | None, place: int) -> None:
-        if content is None:
-            raise RefusedError(f"takes more than {CONVERSATION_BYTES_MAX:,} bytes")
-        value = _parse(content)
+    def _try(self, file: BinaryIO, span: Span, place: int) -> None:
+        try:
+            self._take(read_value(file, span, each_bytes_max=_TOLD_BYTES_MAX), span, place)
+        except Exception as error:  # noqa: BLE001 -- one value that nobody foresaw stops no other
+            reason = refusal_of(error)
+            if self._open is not None:
+                # Whatever it was, it stands between this conversation's messages.
+                self._open.damage = f"value {place} of the file {reason}"
+            self._refuse(Refusal(self._opened.name, reason, place))
+
+    def _take(self, value: Any, span: Span, place: int) -> None:
         if is_behind_conversation(value) and value["type"] != "conversation":
             self._take_line(span, value)
             return
-        form = form_of(value)
-        entry = Entry(self._opened, place, form, source_of(value, content), _active_ms(value), [span])
+        form, path = form_of(value), self._opened.path
+        entry = Entry(self._opened, place, form, source_of(value, path, span), _active_ms(value), Places([span]))
         self.entries.append(entry)
         self._open = entry if form == "threadkeep" else None
-        self._open_bytes = span.length
 
     def _take_line(self, span: Span, line: JsonObject) -> None:
         if self._open is None or line["conversation"] != self._open.source:
             raise RefusedError("is a line that does not stand behind its conversation")
-        self._open.spans.append(span)
-        self._open_bytes += span.length
-        if self._open_bytes > CONVERSATION_BYTES_MAX:
-            self._open.damage = f"takes more than {CONVERSATION_BYTES_MAX:,} bytes"
+        self._open.places.append(span)
 
     def _refuse(self, refusal: Refusal) -> None:
         if len(self.refusals) < REFUSALS_MAX:
             self.refusals.append(refusal)
         else:
             self.refusals_more += 1
-
-
-def _contents(file: BinaryIO) -> Iterator[tuple[Span, bytes | None]]:
-    """The values and their bytes; None where there are too many."""
-    for span in spans(file):
-        after = file.tell()
-        yield span, _content(file, span) if span.length <= CONVERSATION_BYTES_MAX else None
-        file.seek(after)
-
-
-def _content(file: BinaryIO, span: Span) -> bytes:
-    file.seek(span.start)
-    return file.read(span.length)
-
-
-def _parse(content: bytes) -> Any:
-    try:
-        return from_json(content.decode())
-    except UnicodeDecodeError as error:
-        raise RefusedError("is not UTF-8") from error
-    except ValueError as error:
-        raise RefusedError("is not JSON, or cut off") from error
 
 
 def _active_ms(value: JsonObject) -> int:

@@ -9,13 +9,16 @@ what the form cannot say in `metadata.threadkeep`: see `threadkeep`.
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Final
 
 from threadkeep_client.importing import threadkeep
 from threadkeep_client.importing.chatgpt_content import is_call, read_parts
-from threadkeep_client.importing.draft import ROLES, Draft, Node, RefusedError, model_of, title_of
-from threadkeep_client.importing.keeping import bounded, imported
+from threadkeep_client.importing.draft import Content, Draft, Node, RefusedError, title_of
+from threadkeep_client.importing.keeping import PARTS_BYTES_MAX, imported, role_of, said_by
+from threadkeep_client.importing.spans import Span
 from threadkeep_client.importing.times import to_ms
+from threadkeep_client.importing.values import Outline, Values
 from threadkeep_client.wire import JsonObject, Status
 
 _STATUSES: Final[dict[str, Status]] = {
@@ -36,129 +39,160 @@ _USUAL: Final[JsonObject] = {
 """What goes without saying, and is not kept."""
 
 
-def read(value: JsonObject, source: str) -> Draft:
+def read(path: Path, span: Span, source: str) -> Draft:
     """Read a conversation.
 
     Args:
-        value: the object.
+        path: of the file.
+        span: where the object lies.
         source: its id, or what stands for it.
 
     Raises:
-        RefusedError: It has no nodes.
+        RefusedError: It has no nodes, or is no JSON.
     """
-    mapping = value.get("mapping")
-    if not isinstance(mapping, dict):
+    outline = Outline.read(path, span, "mapping", "{", each_bytes_max=PARTS_BYTES_MAX)
+    if outline.values is None:
         raise RefusedError("its `mapping` is no object, so it has no messages")
-    draft = Draft(form="chatgpt", source=source, created_ms=to_ms(value.get("create_time")))
-    draft.title = title_of(value.get("title"), draft.notes)
-    nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    draft.notes["nodes_dropped"] += len(mapping) - len(nodes)
-    callers = _Callers(nodes, _parents(nodes))
-    for name, node in nodes.items():
-        draft.nodes.append(_node(name, node, callers, draft.notes))
-    current = value.get("current_node")
-    draft.current = current if isinstance(current, str) else None
-    rest = {name: field for name, field in value.items() if name not in _READ and name != "metadata"}
-    draft.metadata = imported("chatgpt", {"id": source}, rest, draft.notes)
-    if threadkeep.own_of(value) is None:
+    notes: Counter[str] = Counter()
+    nodes = _Nodes(outline.values, outline.names)
+    found = nodes.read_all(notes)
+    fields = outline.fields
+    current = fields.get("current_node")
+    rest = {name: field for name, field in fields.items() if name not in _READ and name != "metadata"}
+    draft = Draft(
+        form="chatgpt",
+        source=source,
+        title=title_of(fields.get("title"), notes),
+        created_ms=to_ms(fields.get("create_time")),
+        nodes=found,
+        content_of=nodes.content_of,
+        current=current if isinstance(current, str) else None,
+        metadata=imported("chatgpt", {"id": source}, rest, notes),
+        notes=notes,
+    )
+    if threadkeep.own_of(fields) is None:
         return draft
-    return threadkeep.restore(draft, value["metadata"], [_own_of_node(node) for node in nodes.values()])
+    return threadkeep.restore(draft, fields["metadata"], nodes.own_of)
 
 
-def _parents(nodes: dict[str, JsonObject]) -> dict[str, str | None]:
-    """Each node's parent as it says itself, else as the one says that counts it among its children."""
-    listed = {
-        child: name
-        for name, node in nodes.items()
-        for child in (node["children"] if isinstance(node.get("children"), list) else [])
-        if isinstance(child, str)
-    }
-    return {
-        name: parent if isinstance(parent := node.get("parent"), str) else listed.get(name)
-        for name, node in nodes.items()
-    }
+class _Nodes:
+    """The nodes of one conversation, of which one at a time is held."""
+
+    def __init__(self, values: Values, names: list[str]) -> None:
+        self._values = values
+        self._names = names
+        self._callers = _Callers()
+
+    def read_all(self, notes: Counter[str]) -> list[Node]:
+        """The tree that they make; what is wrong with any of them is counted."""
+        nodes: list[Node] = []
+        names = {name: name for name in self._names}  # so that each is held once
+        listed: dict[str, str] = {}
+        for place, name in enumerate(self._names):
+            node, children = self._read(place, names, notes)
+            if node is not None:
+                nodes.append(node)
+                listed |= {names[child]: name for child in children if child in names}
+        for node in nodes:
+            node.parent = node.parent or listed.get(node.source)
+            self._callers.note_place(node)
+        return nodes
+
+    def _read(self, place: int, names: dict[str, str], notes: Counter[str]) -> tuple[Node | None, list[str]]:
+        """A node, if it is one, and those that it counts among its children. What it says is let go of."""
+        name, value = self._names[place], self._values[place]
+        if not isinstance(value, dict):
+            notes["nodes_dropped"] += 1
+            return None, []
+        children, parent, message = value.get("children"), value.get("parent"), value.get("message")
+        parent = names.get(parent, parent) if isinstance(parent, str) else None
+        node = Node(source=name, parent=parent, place=place, is_message=isinstance(message, dict))
+        if isinstance(message, dict):
+            node.time_ms = to_ms(message.get("create_time"))
+            self._callers.note(name, message)
+            _content(name, message, None, notes)
+        return node, [child for child in children if isinstance(child, str)] if isinstance(children, list) else []
+
+    def content_of(self, node: Node) -> Content:
+        """What the message of a node says. Raises `RefusedError` where the file has changed."""
+        return _content(node.source, self._message(node), self._callers.of(node.source), Counter())
+
+    def own_of(self, node: Node) -> JsonObject:
+        """What Threadkeep's export added to the message of a node."""
+        return threadkeep.own_of(self._message(node)) or {}
+
+    def _message(self, node: Node) -> JsonObject:
+        value = self._values[node.place]
+        message = value.get("message") if isinstance(value, dict) else None
+        if not isinstance(message, dict):
+            raise RefusedError("has changed while it was read")
+        return message
 
 
-def _node(
-    name: str,
-    node: JsonObject,
-    callers: _Callers,
-    notes: Counter[str],
-) -> Node:
-    parent = callers.parents[name]
-    message = node.get("message")
-    if not isinstance(message, dict):
-        return Node(source=name, parent=parent, is_message=False)
+def _content(name: str, message: JsonObject, caller: str | None, notes: Counter[str]) -> Content:
     author = message.get("author")
     author = author if isinstance(author, dict) else {"role": author}
     said_role = author.get("role") or message.get("role")
-    role = ROLES.get(said_role) if isinstance(said_role, str) else None
-    if role is None:
-        notes["roles_unknown"] += 1
+    role = role_of(said_role)
     extra = message.get("metadata")
     extra = extra if isinstance(extra, dict) else {}
-    is_hidden = role == "system" or extra.get("is_visually_hidden_from_conversation") is True
-    caller = callers.of(name) if role == "tool" else None
-    parts = bounded(read_parts(message, role=role, node=name, caller=caller, notes=notes), notes)
-    if not parts and not is_hidden:
-        notes["empty_messages"] += 1
     content = message.get("content")
     said = message | {"content_type": content.get("content_type") if isinstance(content, dict) else None}
-    facts = {
-        "id": name,
-        "role_unknown": True if role is None else None,
-        "role": said_role if role is None else None,
-        "name": author.get("name"),
-        **{field: said.get(field) for field, usual in _USUAL.items() if said.get(field) != usual},
-    }
+    usual = {field: said.get(field) for field, usual in _USUAL.items() if said.get(field) != usual}
     status = message.get("status")
-    return Node(
-        source=name,
-        parent=parent,
-        time_ms=to_ms(message.get("create_time")),
-        is_hidden=is_hidden,
-        # Nobody said who wrote it. As a user's or the system's it would carry weight that it may not have.
-        role=role or "assistant",
-        parts=parts,
+    return said_by(
+        "chatgpt",
+        said_role,
+        read_parts(message, role=role, node=name, caller=caller if role == "tool" else None, notes=notes),
+        notes,
+        name=name,
+        facts={"name": author.get("name"), **usual},
+        source=extra,
+        hides=extra.get("is_visually_hidden_from_conversation") is True,
+        model=extra.get("model_slug"),
         status=_STATUSES.get(status, "complete") if isinstance(status, str) else "complete",
-        model=model_of(extra.get("model_slug")) if role == "assistant" else None,
-        metadata=imported("chatgpt", facts, extra, notes, is_hidden=is_hidden),
     )
 
 
 class _Callers:
     """The tool calls that tools' messages answer. Each node is looked at once, however long a chain of tools is."""
 
-    def __init__(self, nodes: dict[str, JsonObject], parents: dict[str, str | None]) -> None:
-        self.parents = parents
-        self._nodes = nodes
+    def __init__(self) -> None:
+        self._parents: dict[str, str | None] = {}
+        self._calls: set[str] = set()
+        self._passed: set[str] = set()  # what may stand between a call and what answers it
         self._found: dict[str, str | None] = {}
+
+    def note(self, name: str, message: JsonObject) -> None:
+        """A message."""
+        author = message.get("author")
+        if is_call(message):
+            self._calls.add(name)
+        elif isinstance(author, dict) and author.get("role") == "tool":
+            self._passed.add(name)
+
+    def note_place(self, node: Node) -> None:
+        """Where a node stands."""
+        self._parents[node.source] = node.parent
+        if not node.is_message:
+            self._passed.add(node.source)
 
     def of(self, name: str) -> str | None:
         """The call that a tool's message answers: the nearest above it."""
         walked = [name]
         self._found[name] = None  # so it stays in a ring
-        above = self.parents[name]
+        above = self._parents[name]
         found: str | None = None
-        while above is not None and above in self._nodes:
-            message = self._nodes[above].get("message")
-            if isinstance(message, dict):
-                if is_call(message):
-                    found = above
-                    break
-                author = message.get("author")
-                if not isinstance(author, dict) or author.get("role") != "tool":
-                    break
+        while above is not None and above in self._parents:
+            if above in self._calls:
+                found = above
+            if above not in self._passed:
+                break
             if above in self._found:
                 found = self._found[above]
                 break
             self._found[above] = None
             walked.append(above)
-            above = self.parents[above]
+            above = self._parents[above]
         self._found.update(dict.fromkeys(walked, found))
         return found
-
-
-def _own_of_node(node: JsonObject) -> JsonObject | None:
-    message = node.get("message")
-    return threadkeep.own_of(message) if isinstance(message, dict) else None

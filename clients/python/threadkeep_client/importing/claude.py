@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any, Final
 
-from threadkeep_client.importing.draft import ROLES, Draft, Node, RefusedError, model_of, title_of
-from threadkeep_client.importing.keeping import bounded, data_part, imported
+from threadkeep_client.importing.draft import Content, Draft, Node, RefusedError, title_of
+from threadkeep_client.importing.keeping import PARTS_BYTES_MAX, data_part, imported, said_by
+from threadkeep_client.importing.spans import Span
 from threadkeep_client.importing.times import to_ms
+from threadkeep_client.importing.values import LEFT_OUT, Outline, Values
 from threadkeep_client.wire import JsonObject, Part
 
 _NO_PARENT: Final = "00000000-0000-4000-8000-000000000000"
@@ -24,75 +27,97 @@ _READ_OF_MESSAGE: Final = frozenset(
 )
 
 
-def read(value: JsonObject, source: str) -> Draft:
+def read(path: Path, span: Span, source: str) -> Draft:
     """Read a conversation.
 
     Args:
-        value: the object.
+        path: of the file.
+        span: where the object lies.
         source: its id, or what stands for it.
 
     Raises:
-        RefusedError: It has no messages.
+        RefusedError: It has no messages, or is no JSON.
     """
-    messages = value.get("chat_messages")
-    if not isinstance(messages, list):
+    outline = Outline.read(path, span, "chat_messages", "[", each_bytes_max=PARTS_BYTES_MAX)
+    if outline.values is None:
         raise RefusedError("its `chat_messages` is no list, so it has no messages")
-    draft = Draft(form="claude", source=source, created_ms=to_ms(value.get("created_at")))
-    draft.title = title_of(value.get("name"), draft.notes)
-    said = {name for message in messages if isinstance(message, dict) and isinstance(name := message.get("uuid"), str)}
-    names: set[str] = set()
-    before: str | None = None
-    for number, message in enumerate(messages):
+    notes: Counter[str] = Counter()
+    fields, values = outline.fields, outline.values
+    current = fields.get("current_leaf_message_uuid")
+    rest = {name: field for name, field in fields.items() if name not in _READ}
+    return Draft(
+        form="claude",
+        source=source,
+        title=title_of(fields.get("name"), notes),
+        created_ms=to_ms(fields.get("created_at")),
+        nodes=_nodes(values, notes),
+        content_of=lambda node: _content(node.source, _message(values, node), Counter()),
+        current=current if isinstance(current, str) else None,
+        metadata=imported("claude", {"id": source}, rest, notes),
+        notes=notes,
+    )
+
+
+def _nodes(values: Values, notes: Counter[str]) -> list[Node]:
+    """Each under the one that it names, else under the one before it; what is wrong with any of them is counted."""
+    names: dict[str, str] = {}  # each by itself, so that it is held once
+    nameless: set[int] = set()
+    following: set[int] = set()
+
+    def read(place: int) -> Node | None:  # what the message says is let go of here
+        message = values[place]
         if not isinstance(message, dict):
-            draft.notes["nodes_dropped"] += 1
-            continue
-        name = _name(message, number, names, said)
-        names.add(name)
-        draft.nodes.append(_node(name, before, message, draft.notes))
-        before = name
-    current = value.get("current_leaf_message_uuid")
-    draft.current = current if isinstance(current, str) else None
-    rest = {name: field for name, field in value.items() if name not in _READ}
-    draft.metadata = imported("claude", {"id": source}, rest, draft.notes)
-    return draft
+            notes["nodes_dropped"] += 1
+            return None
+        name, parent = message.get("uuid"), message.get("parent_message_uuid")
+        if not isinstance(name, str) or not name or name in names:
+            name = f"#{place}"
+            nameless.add(place)
+        else:
+            names[name] = name
+        if "parent_message_uuid" not in message:
+            following.add(place)
+        _content(name, message, notes)
+        parent = names.get(parent, parent) if isinstance(parent, str) and parent != _NO_PARENT else None
+        return Node(source=name, parent=parent, place=place, time_ms=to_ms(message.get("created_at")))
+
+    nodes = [node for node in map(read, range(len(values))) if node is not None]
+    before: str | None = None
+    for node in nodes:
+        if node.place in nameless:
+            node.source = _name(node.source, names)
+        if node.place in following:
+            node.parent = before
+        before = node.source
+    return nodes
 
 
-def _name(message: JsonObject, number: int, taken: set[str], said: set[str]) -> str:
-    """Its id; one that is missing, or said twice, goes by its place, as no other message is called."""
-    name = message.get("uuid")
-    if isinstance(name, str) and name and name not in taken:
-        return name
-    place = f"#{number}"
-    while place in said or place in taken:
+def _name(place: str, taken: dict[str, str]) -> str:
+    """What a message goes by whose id is missing, or said twice: its place, as no other message is called."""
+    while place in taken:
         place = f"#{place}"
+    taken[place] = place
     return place
 
 
-def _node(name: str, before: str | None, message: JsonObject, notes: Counter[str]) -> Node:
-    parent = message.get("parent_message_uuid", before)
-    sender = message.get("sender")
-    role = ROLES.get(sender) if isinstance(sender, str) else None
-    if role is None:
-        notes["roles_unknown"] += 1
-    parts = bounded(_parts(name, message, notes), notes)
-    if not parts:
-        notes["empty_messages"] += 1
-    facts = {
-        "id": name,
-        "role_unknown": True if role is None else None,
-        "role": sender if role is None else None,
-    }
+def _message(values: Values, node: Node) -> JsonObject:
+    message = values[node.place]
+    if not isinstance(message, dict):
+        raise RefusedError("has changed while it was read")
+    return message
+
+
+def _content(name: str, message: JsonObject, notes: Counter[str]) -> Content:
     rest = {field: said for field, said in message.items() if field not in _READ_OF_MESSAGE}
-    return Node(
-        source=name,
-        parent=parent if isinstance(parent, str) and parent != _NO_PARENT else None,
-        time_ms=to_ms(message.get("created_at")),
-        # As in ChatGPT's form: nobody said who wrote it, and an assistant's word carries the least weight.
-        role=role or "assistant",
-        parts=parts,
-        model=model_of(message.get("model")) if role == "assistant" else None,
-        metadata=imported("claude", facts, rest, notes, is_hidden=role == "system"),
-        is_hidden=role == "system",
+    return said_by(
+        "claude",
+        message.get("sender"),
+        _parts(name, message, notes),
+        notes,
+        name=name,
+        facts={},
+        source=rest,
+        model=message.get("model"),
     )
 
 
@@ -102,9 +127,13 @@ def _parts(name: str, message: JsonObject, notes: Counter[str]) -> list[Part]:
     for number, block in enumerate(content if isinstance(content, list) else [content]):
         if block is not None:
             found += _block(f"{name}.{number}", block, notes)
-    text = message.get("text")
-    if not any(part["type"] == "text" for part in found) and isinstance(text, str) and text:
-        found.append({"type": "text", "text": text})
+    text = message.pop("text", None)  # says the same again, and may be large: let go of where it is not needed
+    if not any(part["type"] == "text" for part in found):
+        if isinstance(text, str) and text:
+            found.append({"type": "text", "text": text})
+        elif text is LEFT_OUT:
+            found.append(data_part("claude", "text", text, notes))
+    del text
     for field in ("attachments", "files", "files_v2"):
         for file in files if isinstance(files := message.get(field), list) else []:
             found.append(data_part("claude", field.partition("_")[0].removesuffix("s"), file, notes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -37,30 +38,38 @@ def refusal_of(error: Exception) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Node:
-    """A place in the tree.
+    """A place in the tree. What its message says is read when it is wanted: `Draft.content_of`.
 
     Attributes:
         source: its id in the export.
         parent: the id of the one above, which may not be there; None for a root.
+        place: which of the conversation's values it is, from 0 on.
         time_ms: when it was written, in ms since 1970; None where the export does not say, or says what cannot be.
         is_message: whether there is a message; else it only holds its children together.
         reply: the id of the answer that was asked for with it; only of what Threadkeep wrote itself.
-        is_hidden: whether the service that it comes from never showed it.
+        has_end: whether the message has `usage` or `error`, which `message.create` has no field for.
     """
 
     source: str
     parent: str | None
+    place: int = 0
     time_ms: int | None = None
     is_message: bool = True
-    is_hidden: bool = False
-    role: Role = "user"
-    parts: list[Part] = field(default_factory=list)
+    reply: str | None = None
+    has_end: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a message says."""
+
+    role: Role
+    parts: list[Part]
     status: Status = "complete"
     model: str | None = None
     metadata: JsonObject = field(default_factory=dict)
     usage: JsonObject | None = None
     error: JsonObject | None = None
-    reply: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,6 +81,8 @@ class Draft:
         source: its id there.
         created_ms: as `Node.time_ms`.
         nodes: in the order of the file, each id once.
+        content_of: reads what the message of a node says. Everything was read once before, and counted in the notes:
+            it raises `RefusedError` only where the file has changed meanwhile.
         current: the id of the message at which its reader left it, if the export says so.
         keeps_ids: whether the ids are Threadkeep's own and stay.
         notes: what was repaired or left out, by kind: see `report.NOTES`.
@@ -82,6 +93,7 @@ class Draft:
     title: str | None = None
     created_ms: int | None = None
     nodes: list[Node] = field(default_factory=list)
+    content_of: Callable[[Node], Content]
     current: str | None = None
     metadata: JsonObject = field(default_factory=dict)
     retention_days: int | None = None

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from threadkeep_client.frames import json_bytes, to_json
-from threadkeep_client.importing.draft import Form
-from threadkeep_client.wire import JsonObject, Part
+from threadkeep_client.frames import json_bytes
+from threadkeep_client.importing.draft import ROLES, Content, Form, model_of
+from threadkeep_client.wire import JsonObject, Part, Role, Status
 
 METADATA_BYTES_MAX: Final = 16 * 1024
 """The metadata of a message, and of a conversation (protocol, section 5)."""
@@ -67,17 +67,64 @@ def _size(name: str, value: Any) -> int | None:
         return None  # infinite, or not a number: JSON has no word for it
 
 
+def said_by(
+    form: Form,
+    author: Any,
+    parts: list[Part],
+    notes: Counter[str],
+    *,
+    name: str,
+    facts: Mapping[str, Any],
+    source: Mapping[str, Any],
+    hides: bool = False,
+    model: Any = None,
+    status: Status = "complete",
+) -> Content:
+    """What a message of another service comes to.
+
+    Args:
+        form: the export's.
+        author: whom it names, in its own words.
+        parts: what was read of the message.
+        notes: counts what had to be repaired or left out.
+        name: the message's id there.
+        facts: as `imported` takes them.
+        source: likewise.
+        hides: whether the service never showed it; it shows no system's message in any case.
+        model: an answer's, if it is said.
+        status: how it ended.
+    """
+    role = role_of(author)
+    if role is None:
+        notes["roles_unknown"] += 1
+    hides = hides or role == "system"
+    kept = bounded(parts, notes)
+    if not kept and not hides:
+        notes["empty_messages"] += 1
+    unknown = {"role_unknown": True, "role": author} if role is None else {}
+    return Content(
+        # Nobody said who wrote it. As a user's or the system's it would carry weight that it may not have.
+        role=role or "assistant",
+        parts=kept,
+        status=status,
+        model=model_of(model) if role == "assistant" else None,
+        metadata=imported(form, {"id": name, **unknown, **facts}, source, notes, is_hidden=hides),
+    )
+
+
+def role_of(author: Any) -> Role | None:
+    """The role that an author has; None for one that is not known."""
+    return ROLES.get(author) if isinstance(author, str) else None
+
+
 def data_part(form: Form, kind: str, value: Any, notes: Counter[str]) -> Part:
     """A part of a kind that Threadkeep has no own part for, as the export has it."""
     part: Part = {"type": "data", "source": form, "kind": kind}
-    try:
-        text = to_json(value) if not is_deep(value, _VALUE_DEPTH_MAX) else None
-    except (ValueError, TypeError):
-        text = None
-    if text is None:
-        notes["contents_dropped"] += 1
-        return part | {"omitted": "it is nested too deeply, or holds a number that JSON has no word for"}
-    return part | {"value": value}
+    reason = _reason_against(value, _VALUE_DEPTH_MAX)
+    if reason is None:
+        return part | {"value": value}
+    notes["contents_dropped"] += 1
+    return part | {"omitted": reason}
 
 
 def bounded(parts: list[Part], notes: Counter[str]) -> list[Part]:
@@ -85,16 +132,24 @@ def bounded(parts: list[Part], notes: Counter[str]) -> list[Part]:
     if len(parts) > PARTS_MAX:
         # As one part they are still all there.
         parts = [*parts[: PARTS_MAX - 1], {"type": "data", "kind": "parts", "value": parts[PARTS_MAX - 1 :]}]
-    try:
-        reason = f"its parts take more than {PARTS_BYTES_MAX} bytes" if json_bytes(parts) > PARTS_BYTES_MAX else None
-    except (ValueError, TypeError):
-        reason = "they hold a number that JSON has no word for"
-    if reason is None and is_deep(parts, _PARTS_DEPTH_MAX):
-        reason = "they are nested too deeply"
+    reason = _reason_against(parts, _PARTS_DEPTH_MAX)
     if reason is None:
         return parts
     notes["contents_dropped"] += 1
     return [{"type": "data", "kind": "parts", "omitted": reason}]
+
+
+def _reason_against(value: Any, depth_max: int) -> str | None:
+    """Why the service would not keep it; None where it would."""
+    if is_deep(value, depth_max):
+        return "it is nested too deeply"
+    try:
+        is_large = json_bytes(value) > PARTS_BYTES_MAX
+    except ValueError:
+        return "it holds a number that JSON has no word for"
+    except TypeError:  # something of it was left out when it was read
+        is_large = True
+    return f"it takes more than {PARTS_BYTES_MAX:,} bytes" if is_large else None
 
 
 def is_deep(value: Any, depth_max: int) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
+from pathlib import Path
 
 from threadkeep_client.importing import chatgpt, claude, threadkeep
 from threadkeep_client.importing.draft import Draft, Form, RefusedError
+from threadkeep_client.importing.spans import Places, Span
+from threadkeep_client.importing.values import digest
 from threadkeep_client.wire import JsonObject
 
 NO_CHAT = "holds neither `mapping` (ChatGPT) nor `chat_messages` (Claude), and is no line of Threadkeep's own form"
@@ -33,22 +35,23 @@ def is_behind_conversation(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("type"), str) and isinstance(value.get("conversation"), str)
 
 
-def source_of(value: JsonObject, content: bytes) -> str:
+def source_of(value: JsonObject, path: Path, span: Span) -> str:
     """The conversation's id in the export; of one that says none, a digest of what it holds."""
     for name in ("conversation_id", "id", "uuid"):
         source = value.get(name)
         if isinstance(source, str) and source:
             return source
-    return "sha256:" + hashlib.sha256(content).hexdigest()
+    return "sha256:" + digest(path, span)
 
 
-def read_draft(form: Form, values: list[JsonObject], source: str) -> Draft:
+def read_draft(form: Form, path: Path, places: Places, source: str) -> Draft:
     """Read a conversation: one object, or in Threadkeep's own form a line each for it and its messages.
 
     Raises:
         RefusedError: It cannot be imported; the message says why.
     """
     if form == "threadkeep":
-        return threadkeep.read(values)
-    (value,) = values
-    return chatgpt.read(value, source) if form == "chatgpt" else claude.read(value, source)
+        return threadkeep.read(path, places)
+    if form == "chatgpt":
+        return chatgpt.read(path, places[0], source)
+    return claude.read(path, places[0], source)

@@ -25,6 +25,7 @@ NOTES: Final = {
     "contents_dropped": "contents over 8 MiB, nested too deeply or no JSON, left out",
     "replies_dropped": "questions whose field `reply` was left out: it names an answer that is not in the export",
     "damaged": "messages that could not be read for this export; what stood under them begins a branch of its own",
+    "heads_kept": "conversations that have another title, retention or metadata here, which stay",
     "files_missing": "files that are not in this deployment; what is known of them is kept",
 }
 """The kinds of notes, each as a sentence goes on after its count."""
@@ -52,9 +53,13 @@ class Row:
             "title": self.title,
             "added": self.sent.added,
             "already_there": self.sent.present,
+            **({"refused": self._refused()} if self.sent.refused else {}),
             **({"notes": dict(self.notes)} if self.notes else {}),
             **({"reason": self.reason} if self.reason is not None else {}),
         }
+
+    def _refused(self) -> list[JsonObject]:
+        return [{"message": name, "reason": reason} for name, reason in self.sent.refusals]
 
 
 @dataclass(slots=True)
@@ -102,7 +107,13 @@ class ImportReport:
     @property
     def is_whole(self) -> bool:
         """Whether everything that is a conversation is there now."""
-        return not (self.refused or self.refused_more or self.incomplete or self.not_reached)
+        is_refused = self.refused or self.refused_more or self.messages_refused
+        return not (is_refused or self.incomplete or self.not_reached)
+
+    @property
+    def messages_refused(self) -> int:
+        """Messages under whose id something else stands here."""
+        return sum(row.sent.refused for row in self.rows)
 
     @property
     def done(self) -> int:
@@ -139,7 +150,7 @@ class ImportReport:
             "messages": {
                 "added": sum(row.sent.added for row in self.rows),
                 "already_there": sum(row.sent.present for row in self.rows),
-                "differing": sum(row.sent.differing for row in self.rows),
+                "refused": self.messages_refused,
             },
         }
 

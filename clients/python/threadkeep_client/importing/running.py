@@ -25,8 +25,8 @@ from threadkeep_client.importing.report import ImportReport, Row
 from threadkeep_client.importing.sending import Sent, send
 
 HELD_BYTES_MAX: Final = 16 * 1024 * 1024
-"""The conversations that are sent at once, as JSON; one that is larger by itself is sent alone. See
-`catalog.CONVERSATION_BYTES_MAX` for what that is in memory."""
+"""The conversations that are sent at once, as JSON; one that is larger by itself is sent alone. Of each the tree is
+held, and of its messages the one that is sent."""
 _OF_ONE_CONVERSATION: Final = (BadRequestError, TooLargeError, ConflictError, NotFoundError, InternalError)
 
 
@@ -99,9 +99,6 @@ async def _import_one(client: Client, entry: Entry, report: ImportReport, settin
     sent = Sent()
     try:
         reason = await _send(client, built, sent)
-    except RefusedError as refused:
-        report.refused.append(entry.refusal(str(refused)))
-        return
     except BaseException as error:
         if sent.is_begun:
             told = str(error) if isinstance(error, ThreadkeepError) else "interrupted"
@@ -117,6 +114,8 @@ async def _send(client: Client, built: Built, sent: Sent) -> str | None:
     """Send it; the reason why it is not whole, where the others may fare better."""
     try:
         await send(client, built, sent)
+    except RefusedError as refused:
+        return str(refused)
     except ValueError:
         return "it holds a number that JSON has no word for"
     except WireError as error:

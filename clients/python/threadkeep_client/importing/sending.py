@@ -5,21 +5,25 @@ What is there already is met, not doubled, so an import that was cut off is comp
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
-from typing import Final, cast
+from dataclasses import dataclass, field
+from typing import Final
 
 from threadkeep_client.client import Client
 from threadkeep_client.errors import ClosedError, ConflictError, NotFoundError
 from threadkeep_client.importing.building import CURRENT, NEWEST, Built, Message
-from threadkeep_client.importing.draft import RefusedError
-from threadkeep_client.reading import read_path
+from threadkeep_client.importing.draft import Content, RefusedError, refusal_of
+from threadkeep_client.importing.meeting import differences, head_differs, why_refused, without_file
+from threadkeep_client.reading import read_page, read_path, with_parts
 from threadkeep_client.uploading import fits_frame, upload_parts
 from threadkeep_client.wire import Conversation, Frame, JsonObject, Part
 
 _TAKEN: Final = (
     "its id is another user's here, or that of a conversation that was deleted: `--new-ids` imports it under another"
 )
+
+
+REFUSALS_MAX: Final = 100
+"""How many messages of one conversation are told word for word; more are counted."""
 
 
 @dataclass(slots=True)
@@ -30,15 +34,27 @@ class Sent:
         is_begun: whether there is a conversation.
         is_new: whether the conversation was not there before.
         added: messages that were not there before.
-        present: messages that were.
-        differing: of these, those that say something else than the export; they stay as they are.
+        present: messages that were, and say the same.
+        refused: messages under whose id something else stands, which stays as it is.
+        refusals: the first of these: the message's id in the export, and why.
     """
 
     is_begun: bool = False
     is_new: bool = False
     added: int = 0
     present: int = 0
-    differing: int = 0
+    refused: int = 0
+    refusals: list[tuple[str, str]] = field(default_factory=list)
+
+    def count(self, message: Message, reason: str | None, *, is_new: bool) -> None:
+        """What came of a message; a reason where it was refused."""
+        if reason is None:
+            self.added += is_new
+            self.present += not is_new
+            return
+        self.refused += 1
+        if len(self.refusals) < REFUSALS_MAX:
+            self.refusals.append((message.node.source, reason))
 
 
 async def send(client: Client, built: Built, sent: Sent) -> None:
@@ -46,31 +62,24 @@ async def send(client: Client, built: Built, sent: Sent) -> None:
 
     Args:
         client: with a token of scope `chat produce`.
-        built: the conversation; its notes count `files_missing`, files that messages name and that are not here.
+        built: the conversation; its notes count `files_missing`, files that messages name and that are not here, and
+            `heads_kept`.
         sent: how far it comes is told here, also where it does not come to its end.
 
     Raises:
-        RefusedError: Its id is not to be had.
+        RefusedError: Its id is not to be had, or its file has changed meanwhile.
         ThreadkeepError: As any request; everything that `sent` counts is durable.
     """
     head = await _send_head(client, built)
     sent.is_begun = True
     sent.is_new = "duplicate" not in head
-    sender = _Sender(client, built.id, built.notes)
-    if not sent.is_new and any(_has_end(message) for message in built.messages):
-        # A message with an end goes by `stream.close`, whose answer does not tell whether it had been there.
-        async for known in read_path(client.connection, built.id, "all"):
-            sender.known.add(known["id"])
+    built.notes["heads_kept"] += not sent.is_new and head_differs(head["conversation"], built)
+    sender = _Sender(client, built)
+    if not sent.is_new:
+        await sender.meet()
     before: str | None = None
     for message in built.messages:
-        match await sender.send(message, fork=message.parent != before):
-            case "added":
-                sent.added += 1
-            case "present":
-                sent.present += 1
-            case "differs":
-                sent.present += 1
-                sent.differing += 1
+        await sender.send(message, sent, fork=message.parent != before)
         before = message.id
     await _move_current(client, built, head["conversation"], sent)
 
@@ -98,81 +107,102 @@ async def _move_current(client: Client, built: Built, head: Conversation, sent: 
         await client.update_conversation(built.id, metadata=moved)
 
 
-def _has_end(message: Message) -> bool:
-    """Whether it says what `message.create` has no field for."""
-    return message.usage is not None or message.error is not None
-
-
 class _Sender:
-    """Sends the messages of one conversation."""
+    """Sends the messages of one conversation, each read when its turn comes."""
 
-    def __init__(self, client: Client, conversation: str, notes: Counter[str]) -> None:
-        self.known: set[str] = set()
+    def __init__(self, client: Client, built: Built) -> None:
         self._connection = client.connection
-        self._conversation = conversation
-        self._notes = notes
+        self._built = built
+        self._met: dict[str, str | None] = {}
 
-    async def send(self, message: Message, *, fork: bool) -> str:
-        """Send one: `added`, `present`, or `differs` where something else goes by its id."""
-        if message.id in self.known:
-            return "present"
+    async def meet(self) -> None:
+        """Look at what stands here already of the messages with an end.
+
+        These go by `stream.close`, whose answer does not tell whether the message had been there.
+        """
+        ended = {message.id: message for message in self._built.messages if message.node.has_end}
+        if not ended:
+            return
+        async for stored in read_path(self._connection, self._built.id, "all"):
+            message = ended.get(stored["id"])
+            if message is not None:
+                whole = await with_parts(self._connection, stored)
+                self._met[message.id] = why_refused(differences(whole, message, self._content(message)))
+
+    async def send(self, message: Message, sent: Sent, *, fork: bool) -> None:
+        """Send one, and count what came of it."""
+        if message.id in self._met:
+            sent.count(message, self._met[message.id], is_new=False)
+            return
+        content = self._content(message)
         try:
-            return await self._send(message, message.parts, fork=fork)
+            is_new = await self._send(message, content, content.parts, fork=fork)
         except ConflictError as error:
-            if error.reason != "upload_missing" or not any(part.get("type") == "blob" for part in message.parts):
+            files = sum(part.get("type") == "blob" for part in content.parts)
+            if error.reason != "upload_missing" or not files:
                 raise
-        # The file stayed where the export comes from. What is known of it is kept.
-        self._notes["files_missing"] += sum(part.get("type") == "blob" for part in message.parts)
-        return await self._send(message, [_without_file(part) for part in message.parts], fork=fork)
+            # The file stayed where the export comes from. What is known of it is kept.
+            self._built.notes["files_missing"] += files
+            is_new = await self._send(message, content, [without_file(part) for part in content.parts], fork=fork)
+        reason = await self._why_refused(message, content) if is_new is None else None
+        sent.count(message, reason, is_new=is_new is True)
 
-    async def _send(self, message: Message, parts: list[Part], *, fork: bool) -> str:
+    def _content(self, message: Message) -> Content:
+        try:
+            return self._built.content_of(message.node)
+        except Exception as error:
+            raise RefusedError(refusal_of(error)) from error
+
+    async def _why_refused(self, message: Message, content: Content) -> str:
+        page = await read_page(self._connection, self._built.id, message.id, epoch=0, offset=0)
+        found: list[str] = []
+        if page.message is not None:
+            found = differences(await with_parts(self._connection, page.message), message, content)
+        return why_refused(found or ["content"]) or ""
+
+    async def _send(self, message: Message, content: Content, parts: list[Part], *, fork: bool) -> bool | None:
+        """Whether it is new; None where something else stands under its id."""
         fields: JsonObject = {
-            "conversation": self._conversation,
+            "conversation": self._built.id,
             "parent": message.parent,
-            "role": message.role,
-            "status": message.status,
-            "metadata": message.metadata,
-            **({} if message.model is None else {"model": message.model}),
+            "role": content.role,
+            "status": content.status,
+            "metadata": content.metadata,
+            **({} if content.model is None else {"model": content.model}),
         }
-        if _has_end(message):
-            return await self._close(message, parts, fields)
+        if message.node.has_end:
+            return await self._close(message, content, parts, fields)
         try:
             # With its `status` it asks nobody for the answer that `reply` names.
             fields |= {} if message.reply is None else {"reply": message.reply}
             return await self._create(message, parts, fields | {"fork": fork})
         except ConflictError as error:
             if error.reason == "id_taken":
-                return "differs"
+                return None
             if error.reason != "stale_leaf" or fork:
                 raise
         # The conversation went on here since the last import: what the export adds is a branch.
         return await self._create(message, parts, fields | {"fork": True})
 
-    async def _create(self, message: Message, parts: list[Part], fields: JsonObject) -> str:
+    async def _create(self, message: Message, parts: list[Part], fields: JsonObject) -> bool:
         fields = await self._with_parts("parts", parts, fields | {"message": message.id})
         reply = await self._connection.request("message.create", **fields)
-        return "present" if reply.get("duplicate") is True else "added"
+        return reply.get("duplicate") is not True
 
-    async def _close(self, message: Message, parts: list[Part], fields: JsonObject) -> str:
+    async def _close(self, message: Message, content: Content, parts: list[Part], fields: JsonObject) -> bool | None:
         """Keep it as an answer whose stream nobody knows: only a close takes `usage` and `error`."""
         fields |= {"stream": message.id, "epoch": 1, "offset": 0}
-        fields |= {} if message.usage is None else {"usage": message.usage}
-        fields |= {} if message.error is None else {"error": message.error}
+        fields |= {} if content.usage is None else {"usage": content.usage}
+        fields |= {} if content.error is None else {"error": content.error}
         fields = await self._with_parts("body", parts, fields)
         try:
             await self._connection.request("stream.close", **fields)
         except ClosedError:
-            return "differs"
-        return "added"
+            return None
+        return True
 
     async def _with_parts(self, name: str, parts: list[Part], fields: JsonObject) -> JsonObject:
         whole = fields | {name: parts}
         if fits_frame(whole):
             return whole
-        return fields | {name: await upload_parts(self._connection, self._conversation, parts)}
-
-
-def _without_file(part: Part) -> Part:
-    if part.get("type") != "blob":
-        return part
-    return cast("Part", {"type": "data", "kind": "blob", "value": part})
+        return fields | {name: await upload_parts(self._connection, self._built.id, parts)}

@@ -7,7 +7,8 @@ read, loses none of the others. What a value holds is for `json` to say: here on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
@@ -21,6 +22,7 @@ _BLANK: Final = b" \t\r\n"
 _BOM: Final = b"\xef\xbb\xbf"
 _OPENING: Final = b"{["
 _CLOSING: Final = b"}]"
+_CLOSED_BY: Final = {b"{": b"}", b"[": b"]"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,28 @@ class Span:
         return self.end - self.start
 
 
+class Places:
+    """Very many spans in a little memory: sixteen bytes each."""
+
+    def __init__(self, spans: Iterable[Span] = ()) -> None:
+        self._edges = array("Q")
+        for span in spans:
+            self.append(span)
+
+    def append(self, span: Span) -> None:
+        """One more."""
+        self._edges.extend((span.start, span.end))
+
+    def __len__(self) -> int:
+        return len(self._edges) // 2
+
+    def __getitem__(self, number: int) -> Span:
+        return Span(self._edges[2 * number], self._edges[2 * number + 1])
+
+    def __iter__(self) -> Iterator[Span]:
+        return (self[number] for number in range(len(self)))
+
+
 def spans(file: BinaryIO) -> Iterator[Span]:
     """The values of a file from its beginning. The last may be cut off, where the file is.
 
@@ -43,11 +67,44 @@ def spans(file: BinaryIO) -> Iterator[Span]:
         file: seekable; its place is changed.
     """
     start = file.seek(_skip_bom(file))
+    if _first_byte(file) == b"[":
+        yield from _Scanner(closing=b"]", start=file.tell()).scan(file)
+    else:
+        yield from _Scanner(closing=b"", start=start).scan(file)
+
+
+def inside(file: BinaryIO, span: Span) -> Places:
+    """What stands between the commas of an array or object: its elements, or its names and values; nothing in `{}`.
+
+    Only brackets are looked at: what stands there is for `json` to say.
+
+    Args:
+        file: seekable; its place is changed.
+        span: of the array or object, blank space around it or not.
+
+    Raises:
+        ValueError: It is neither, is cut off, or something stands behind it.
+    """
+    file.seek(span.start)
     first = _first_byte(file)
-    is_array = first == b"["
-    if is_array:
-        start = file.tell()
-    yield from _Scanner(is_array=is_array, start=start).scan(file)
+    if first not in _CLOSED_BY or file.tell() > span.end:
+        raise ValueError("neither an array nor an object")
+    scanner = _Scanner(closing=_CLOSED_BY[first], start=file.tell())
+    found = Places(scanner.scan(file, span.end))
+    if scanner.closed_at is None or not is_blank(file, Span(scanner.closed_at, span.end)):
+        raise ValueError("cut off, or something stands behind it")
+    return Places() if len(found) == 1 and is_blank(file, found[0]) else found
+
+
+def is_blank(file: BinaryIO, span: Span) -> bool:
+    """Whether nothing stands there. The file's place is changed."""
+    file.seek(span.start)
+    left = span.length
+    while left and (chunk := file.read(min(left, _CHUNK_BYTES))):
+        if chunk.strip(_BLANK):
+            return False
+        left -= len(chunk)
+    return True
 
 
 def _skip_bom(file: BinaryIO) -> int:
@@ -63,26 +120,39 @@ def _first_byte(file: BinaryIO) -> bytes:
 
 
 class _Scanner:
-    """Goes over the bytes once. `depth` counts open brackets within a value."""
+    """Goes over the bytes once. `depth` counts open brackets within a value.
 
-    def __init__(self, *, is_array: bool, start: int) -> None:
-        self._is_array = is_array
+    Args:
+        closing: the bracket that ends what the values stand in; nothing where they stand one after another.
+        start: where the first begins.
+
+    Attributes:
+        closed_at: the place behind that bracket, once it was met.
+    """
+
+    def __init__(self, *, closing: bytes, start: int) -> None:
+        self.closed_at: int | None = None
+        self._closing = closing
         self._start = start
         self._depth = 0
         self._in_string = False
         self._escaped = False
 
-    def scan(self, file: BinaryIO) -> Iterator[Span]:
-        base = file.tell() if self._is_array else file.seek(self._start)
-        while chunk := file.read(_CHUNK_BYTES):
-            yield from self._scan_chunk(base, chunk)
+    def scan(self, file: BinaryIO, end: int | None = None) -> Iterator[Span]:
+        """The values up to that place, or to the closing bracket; without a place whatever the file holds."""
+        base = file.seek(self._start)
+        while end is None or (base < end and self.closed_at is None):
+            chunk = file.read(_CHUNK_BYTES if end is None else min(_CHUNK_BYTES, end - base))
+            if not chunk:
+                break
+            yield from self._scan_chunk(base, chunk, is_inside=end is not None)
             base += len(chunk)
-        if base > self._start:
+        if end is None and base > self._start:
             yield Span(self._start, base)
 
-    def _scan_chunk(self, base: int, chunk: bytes) -> Iterator[Span]:
+    def _scan_chunk(self, base: int, chunk: bytes, *, is_inside: bool) -> Iterator[Span]:
         at = 0
-        while at < len(chunk):
+        while at < len(chunk) and not (is_inside and self.closed_at is not None):
             if self._in_string:
                 at = self._leave_string(chunk, at)
                 continue
@@ -114,12 +184,13 @@ class _Scanner:
             self._depth += 1
         elif byte in _CLOSING and self._depth:
             self._depth -= 1
-            if not self._depth and not self._is_array:
+            if not self._depth and not self._closing:
                 yield self._cut(place + 1, following=place + 1)
-        elif byte == b"]" and self._is_array:
+        elif self._closing and byte == self._closing:
             yield self._cut(place, following=place + 1)
-            self._is_array = False  # whatever follows it stands by itself
-        elif byte == (b"," if self._is_array else b"\n"):
+            self._closing = b""  # whatever follows it stands by itself
+            self.closed_at = place + 1
+        elif byte == (b"," if self._closing else b"\n"):
             yield self._cut(place, following=place + 1)
 
     def _cut(self, end: int, *, following: int) -> Span:

@@ -6,11 +6,16 @@ Both hold the objects of the protocol (section 5), so they are read as they are:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, cast, get_args
 
 from threadkeep_client.ids import ID_PATTERN
-from threadkeep_client.importing.draft import Draft, Node, RefusedError, model_of, title_of
+from threadkeep_client.importing.draft import Content, Draft, Node, RefusedError, model_of, title_of
+from threadkeep_client.importing.keeping import PARTS_BYTES_MAX
+from threadkeep_client.importing.spans import Places
 from threadkeep_client.importing.times import to_ms
+from threadkeep_client.importing.values import LEFT_OUT, Values
 from threadkeep_client.wire import JsonObject, Part, Role, Status
 
 MARK: Final = "threadkeep"
@@ -19,16 +24,24 @@ _ROLES: Final = get_args(Role)
 _STATUSES: Final = get_args(Status)
 
 
-def read(values: list[JsonObject]) -> Draft:
+def read(path: Path, places: Places) -> Draft:
     """Read a conversation, which comes first, its messages, and what is told of damage. Other lines are passed over.
 
     Raises:
-        RefusedError: Something is not as the protocol has it.
+        RefusedError: Something is not as the protocol has it, or no JSON.
     """
-    head, *lines = values
-    draft = _head(head)
-    draft.nodes = [_node(line) for line in lines if line["type"] == "message"]
-    _note_damage([line for line in lines if line["type"] == "damaged"], draft.notes)
+    values = Values(path, places, PARTS_BYTES_MAX)
+    draft = _head(values[0], lambda node: _content(values[node.place]))
+    damaged: list[JsonObject] = []
+
+    def read_line(place: int) -> Node | None:  # what the message says is let go of here
+        line = values[place]
+        if line["type"] == "damaged":
+            damaged.append(line)
+        return _node(line, place) if line["type"] == "message" else None
+
+    draft.nodes = [node for node in map(read_line, range(1, len(values))) if node is not None]
+    _note_damage(damaged, draft.notes)
     _check(draft)
     return draft
 
@@ -40,32 +53,37 @@ def own_of(value: JsonObject) -> JsonObject | None:
     return own if isinstance(own, dict) else None
 
 
-def restore(draft: Draft, metadata: JsonObject, messages: list[JsonObject | None]) -> Draft:
+def restore(draft: Draft, metadata: JsonObject, own_of_node: Callable[[Node], JsonObject]) -> Draft:
     """A conversation that Threadkeep exported in ChatGPT's form, as it was.
 
     Args:
         draft: as ChatGPT's form tells it.
         metadata: of the conversation, with what was added to it.
-        messages: what was added to each node's message, in the order of `draft.nodes`.
+        own_of_node: reads what was added to the message of a node.
 
     Raises:
         RefusedError: Something is not as the protocol has it.
     """
-    restored = _head({"id": draft.source, "title": draft.title} | metadata[MARK])
-    restored.current = None  # a conversation of our own has the leaf that its ids say
     by_source = {node.source: node for node in draft.nodes}
-    for node, added in zip(draft.nodes, messages, strict=True):
-        if not node.is_message:
-            continue
-        said: JsonObject = {
+
+    def said(node: Node) -> JsonObject:
+        content = draft.content_of(node)
+        told: JsonObject = {
             "id": node.source,
             "parent": _message_above(node, by_source),
-            "role": node.role,
-            "parts": node.parts,
-            "status": node.status,
-            "model": node.model,
+            "role": content.role,
+            "parts": content.parts,
+            "status": content.status,
+            "model": content.model,
         }
-        restored.nodes.append(_node(said | (added or {})))
+        return told | own_of_node(node)
+
+    # A conversation of our own has the leaf that its ids say: what ChatGPT's form names as the current one is that.
+    restored = _head(
+        {"id": draft.source, "title": draft.title} | metadata[MARK],
+        lambda node: _content(said(draft.nodes[node.place])),
+    )
+    restored.nodes = [_node(said(node), place) for place, node in enumerate(draft.nodes) if node.is_message]
     damaged = metadata.get("damaged")
     _note_damage(damaged if isinstance(damaged, list) else [], restored.notes)
     _check(restored)
@@ -81,33 +99,52 @@ def _message_above(node: Node, by_source: dict[str, Node]) -> str | None:
     return above.source if above is not None and above.is_message else None
 
 
-def _head(head: JsonObject) -> Draft:
+def _head(head: JsonObject, content_of: Callable[[Node], Content]) -> Draft:
     source = head.get("id")
     if not isinstance(source, str) or not ID_PATTERN.fullmatch(source):
         raise RefusedError("the conversation's `id` is none of Threadkeep's")
-    draft = Draft(form="threadkeep", source=source, keeps_ids=True, created_ms=to_ms(head.get("created_at")))
-    draft.title = title_of(head.get("title"), draft.notes)
-    draft.metadata = _object("metadata", head.get("metadata"))
+    notes: Counter[str] = Counter()
     days = head.get("retention_days")
-    draft.retention_days = days if isinstance(days, int) and not isinstance(days, bool) else None
-    return draft
+    return Draft(
+        form="threadkeep",
+        source=source,
+        title=title_of(head.get("title"), notes),
+        created_ms=to_ms(head.get("created_at")),
+        content_of=content_of,
+        metadata=_object("metadata", head.get("metadata")),
+        retention_days=days if isinstance(days, int) and not isinstance(days, bool) else None,
+        keeps_ids=True,
+        notes=notes,
+    )
 
 
-def _node(message: JsonObject) -> Node:
-    source, parent, role = message.get("id"), message.get("parent"), message.get("role")
-    status, parts = message.get("status", "complete"), message.get("parts")
+def _node(message: JsonObject, place: int) -> Node:
+    source, parent = message.get("id"), message.get("parent")
     if not isinstance(source, str) or not ID_PATTERN.fullmatch(source):
         raise RefusedError("a message's `id` is none of Threadkeep's")
-    if role not in _ROLES or status not in _STATUSES:
-        raise RefusedError(f"the `role` or `status` of message {source} is none of the protocol's")
-    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        raise RefusedError(f"message {source} comes without its `parts`")
+    content = _content(message)
     if parent is not None and not isinstance(parent, str):
         raise RefusedError(f"the `parent` of message {source} is no id")
     reply = message.get("reply")
     return Node(
         source=source,
         parent=parent,
+        place=place,
+        reply=reply if isinstance(reply, str) and ID_PATTERN.fullmatch(reply) else None,
+        has_end=content.usage is not None or content.error is not None,
+    )
+
+
+def _content(message: JsonObject) -> Content:
+    source, role, status = message.get("id"), message.get("role"), message.get("status", "complete")
+    parts = message.get("parts")
+    if role not in _ROLES or status not in _STATUSES:
+        raise RefusedError(f"the `role` or `status` of message {source} is none of the protocol's")
+    if parts is LEFT_OUT:
+        raise RefusedError(f"the `parts` of message {source} take more than {PARTS_BYTES_MAX:,} bytes")
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        raise RefusedError(f"message {source} comes without its `parts`")
+    return Content(
         role=cast("Role", role),
         status=cast("Status", status),
         parts=cast("list[Part]", parts),
@@ -115,7 +152,6 @@ def _node(message: JsonObject) -> Node:
         metadata=_object("metadata", message.get("metadata")),
         usage=_object("usage", message["usage"]) if message.get("usage") is not None else None,
         error=_object("error", message["error"]) if message.get("error") is not None else None,
-        reply=reply if isinstance(reply, str) and ID_PATTERN.fullmatch(reply) else None,
     )
 
 

@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.exports import ANN, DATA, NOW_MS, conversation, message, read_one, write
+from tests.support.exports import ANN, DATA, NOW_MS, Whole, conversation, message, read_one, write
 from threadkeep_client.ids import ID_PATTERN, time_ms
-from threadkeep_client.importing.building import Built, Identity
+from threadkeep_client.importing.building import Identity
 
 BRANCHES = DATA / "import-branches.json"
 
 
-def ids(built: Built) -> set[str]:
+def ids(built: Whole) -> set[str]:
     return {built.id, *(one.id for one in built.messages)}
 
 
-def build(tmp_path: Path, nodes: dict[str, tuple[str | None, float | None]], **fields: object) -> Built:
+def build(tmp_path: Path, nodes: dict[str, tuple[str | None, float | None]], **fields: object) -> Whole:
     said = {name: (parent, message(name, "user", name, at_s)) for name, (parent, at_s) in nodes.items()}
     return read_one(write(tmp_path / "f", [conversation(said, **fields)]), "c")
 
 
-def seconds(built: Built) -> dict[str, float]:
+def seconds(built: Whole) -> dict[str, float]:
     return {one.parts[0]["text"]: time_ms(one.id) / 1_000 for one in built.messages}
 
 

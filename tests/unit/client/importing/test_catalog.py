@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.exports import chatgpt, listed, read, write
+from tests.support.exports import Whole, chatgpt, listed, read, texts, write
 from threadkeep_client.importing import catalog as module
-from threadkeep_client.importing.building import Built
+from threadkeep_client.importing import values
 
 CONVERSATION = "018bcfe5-6800-7000-8000-000000000001"
 MESSAGE = "018bcfe5-6800-7000-8000-00000000000{}"
@@ -30,7 +30,7 @@ def test_forms_are_told_by_what_is_there_even_mixed(tmp_path: Path) -> None:
     path.write_text("\n".join([json.dumps(chatgpt("c", ["a"])), json.dumps(claude), *own_lines()]))
     forms = {entry.source: entry.form for entry in listed(path).entries}
     assert forms == {"c": "chatgpt", "k": "claude", CONVERSATION: "threadkeep"}
-    assert all(isinstance(built, Built) for built in read(path).values())
+    assert all(isinstance(built, Whole) for built in read(path).values())
 
 
 def test_one_bad_value_loses_none_of_the_others(tmp_path: Path) -> None:
@@ -60,13 +60,24 @@ def test_files_without_conversations_are_passed_over_with_a_reason(tmp_path: Pat
     assert catalog.passed_over[0].reason == "holds nothing"
 
 
-def test_a_conversation_that_is_too_large_is_refused_and_the_next_one_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("whole_bytes_max", [0, 300, 1 << 20])
+def test_a_large_conversation_is_known_without_being_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole_bytes_max: int
 ) -> None:
-    monkeypatch.setattr(module, "CONVERSATION_BYTES_MAX", 2_000)
-    catalog = listed(write(tmp_path / "f", [chatgpt("large", ["x" * 3_000]), chatgpt("small", ["x"])]))
-    assert [entry.source for entry in catalog.entries] == ["small"]
-    assert [refusal.reason for refusal in catalog.refusals] == ["takes more than 2,000 bytes"]
+    monkeypatch.setattr(values, "WHOLE_BYTES_MAX", whole_bytes_max)
+    monkeypatch.setattr(module, "_TOLD_BYTES_MAX", 100)
+    path = write(
+        tmp_path / "f", [chatgpt("large", ["x" * 3_000, "y"], created_s=2e8), chatgpt("small", ["x"]), {"a": []}]
+    )
+    catalog = listed(path)
+    assert [(entry.source, entry.active_ms) for entry in catalog.entries] == [
+        ("large", 200_000_002_000),
+        ("small", 1_700_000_001_000),
+    ]
+    assert len(catalog.refusals) == 1
+    built = read(path)["large"]
+    assert isinstance(built, Whole)
+    assert [len(text) for text in texts(built.messages)] == [3_000, 1]
 
 
 def test_refusals_without_end_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +99,7 @@ def test_messages_of_our_own_form_belong_to_the_conversation_before_them(tmp_pat
     other = CONVERSATION[:-1] + "9"
     path.write_text("\n".join([*own_lines(), *own_lines(other)]))
     found = read(path)
-    assert {name: len(built.messages) for name, built in found.items() if isinstance(built, Built)} == {
+    assert {name: len(built.messages) for name, built in found.items() if isinstance(built, Whole)} == {
         CONVERSATION: 1,
         other: 1,
     }
@@ -106,7 +117,7 @@ def test_our_own_lines_need_not_be_lines(tmp_path: Path, form: str) -> None:
         case _:
             path.write_text("".join(json.dumps(value) for value in values))
     built = read(path)[CONVERSATION]
-    assert isinstance(built, Built)
+    assert isinstance(built, Whole)
     assert len(built.messages) == 1
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.exports import (
     DATA,
+    Told,
+    Whole,
     chatgpt,
     conversation,
     expected,
@@ -18,15 +20,14 @@ from tests.support.exports import (
     write,
 )
 from threadkeep_client.frames import json_bytes
-from threadkeep_client.importing.building import Built, Message
 from threadkeep_client.wire import Part, text_of
 
 
-def said(built: Built) -> list[list[str]]:
+def said(built: Whole) -> list[list[str]]:
     return [[one.role, text_of(one.parts)] for one in path_of(built) if not one.metadata.get("hidden")]
 
 
-def one_message(tmp_path: Path, content: Any, **fields: Any) -> Message:
+def one_message(tmp_path: Path, content: Any, **fields: Any) -> Told:
     told = message("n", "user", "", 1.0, content=content) | fields
     return read_one(write(tmp_path / "f", [conversation({"n": (None, told)})]), "c").messages[0]
 
@@ -68,7 +69,7 @@ def test_nodes_without_children_and_times_in_fractions_are_read() -> None:
 def test_messages_without_metadata_are_read_and_one_bad_conversation_stops_no_other() -> None:
     found = read(DATA / "import-missing-metadata.json")
     wanted = expected("import-missing-metadata")
-    assert {name: said(built) for name, built in found.items() if isinstance(built, Built)} == wanted["imported"]
+    assert {name: said(built) for name, built in found.items() if isinstance(built, Whole)} == wanted["imported"]
     assert [name for name, built in found.items() if isinstance(built, str)] == wanted["reported_failed"]
     assert found["c-broken"] == "its `mapping` is no object, so it has no messages"
 
@@ -110,7 +111,7 @@ def test_a_message_without_an_author_is_kept_as_an_assistants_and_flagged() -> N
     assert built.metadata["imported"]["flags"] == ["roles_unknown"]
 
 
-def shown(one: Message) -> list[Any]:
+def shown(one: Told) -> list[Any]:
     """A message as the case's file tells it."""
     match one.parts:
         case [{"type": "tool_call", "name": name, "arguments": arguments}]:
@@ -225,7 +226,7 @@ def test_a_message_larger_than_the_service_keeps_says_so_in_its_place(tmp_path: 
         "m": ("n", message("m", "assistant", "next", 2.0)),
     }
     built = read_one(write(tmp_path / "f", [conversation(nodes)]), "c")
-    assert built.messages[0].parts[0]["omitted"] == "its parts take more than 8388608 bytes"
+    assert built.messages[0].parts[0]["omitted"] == "it takes more than 8,388,608 bytes"
     assert built.messages[1].parent == built.messages[0].id
     assert built.notes["contents_dropped"] == 1
 

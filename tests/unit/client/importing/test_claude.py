@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.exports import DATA, expected, path_of, read, read_one, texts, write
+from tests.support.exports import DATA, Whole, expected, path_of, read, read_one, texts, write
 from threadkeep_client.ids import time_ms
-from threadkeep_client.importing.building import Built
 from threadkeep_client.wire import Part, text_of
 
 
-def chat(tmp_path: Path, messages: list[Any], **fields: Any) -> Built:
+def chat(tmp_path: Path, messages: list[Any], **fields: Any) -> Whole:
     return read_one(write(tmp_path / "f", [{"uuid": "k", "name": "n", "chat_messages": messages} | fields]), "k")
 
 

@@ -52,7 +52,7 @@ def test_what_was_imported_and_what_was_refused_and_why_is_told_as_json(
         "refused": 1,
         "not_reached": 0,
     }
-    assert told["messages"] == {"added": 3, "already_there": 0, "differing": 0}
+    assert told["messages"] == {"added": 3, "already_there": 0, "refused": 0}
     assert told["refused"] == [
         {
             "file": "import-missing-metadata.json",
@@ -73,7 +73,7 @@ def test_a_second_import_adds_nothing(served: FakeServer, capsys: pytest.Capture
     before = dict(served.service.messages)
     assert run(served, path, "--json") == 0
     told = report(capsys)
-    assert told["messages"] == {"added": 0, "already_there": 7, "differing": 0}
+    assert told["messages"] == {"added": 0, "already_there": 7, "refused": 0}
     assert told["conversations"]["already_there"] == 1
     assert served.service.messages == before
     assert run(served, path, "--json", "--new-ids") == 0

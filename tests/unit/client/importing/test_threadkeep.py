@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.exports import DATA, read, read_one, write
-from threadkeep_client.importing.building import Built
+from tests.support.exports import DATA, Whole, read, read_one, write
 
 CONVERSATION = "018bcfe5-6800-7000-8000-000000000001"
 QUESTION = "018bcfe5-6800-7000-8000-000000000002"
@@ -187,4 +186,4 @@ def test_what_was_not_added_is_read_from_chatgpts_form_itself(tmp_path: Path) ->
     ]
     assert [one.parts for one in built.messages] == [[{"type": "text", "text": "what a reader sees"}]] * 2
     assert [one.metadata for one in built.messages] == [{}, {}], "nothing is added to what is ours"
-    assert isinstance(built, Built)
+    assert isinstance(built, Whole)
