@@ -62,6 +62,7 @@ def _others(settings: Config, clients: Clients, table: Any) -> OtherRegions | No
     if not settings.regions:
         return None
     from threadkeep.stores import aws_config  # noqa: PLC0415 -- as in `services`
+    from threadkeep.stores.claims_dynamodb import ClaimsDynamoDB  # noqa: PLC0415
     from threadkeep.stores.live_dynamodb import LiveDynamoDB  # noqa: PLC0415
     from threadkeep.stores.other_tables_dynamodb import OtherTablesDynamoDB  # noqa: PLC0415
 
@@ -73,6 +74,7 @@ def _others(settings: Config, clients: Clients, table: Any) -> OtherRegions | No
         names=settings.others,
         live=LiveDynamoDB(table, settings.table, settings.region),
         tables=OtherTablesDynamoDB(client, settings.table),
+        claims=ClaimsDynamoDB(table, settings.table, settings.region),
     )
 
 
@@ -108,6 +110,7 @@ def services() -> Services:
     from threadkeep.stores.push_gateway import GatewayPush  # noqa: PLC0415
     from threadkeep.stores.quotas_memory import QuotasMemory  # noqa: PLC0415
     from threadkeep.stores.quotas_valkey import QuotasValkey  # noqa: PLC0415
+    from threadkeep.stores.replaced_dynamodb import ReplacedDynamoDB  # noqa: PLC0415
     from threadkeep.stores.responder_lambda import LambdaResponder  # noqa: PLC0415
     from threadkeep.stores.sweep_s3 import SweepS3  # noqa: PLC0415
     from threadkeep.stores.uploads_s3 import UploadsS3  # noqa: PLC0415
@@ -142,6 +145,7 @@ def services() -> Services:
         responder = LambdaResponder(clients.far("lambda", aws_config.STORE), settings.responder_function)
     table = clients.near("dynamodb", aws_config.STORE)
     others = _others(settings, clients, table)
+    accounts = settings.service_account_names
     return Services(
         hot=hot,
         quotas=quotas,
@@ -152,8 +156,9 @@ def services() -> Services:
             bodies,
             idle_ms=settings.archive_idle_ms,
             writer=region if others else "",
-            service_accounts=settings.service_account_names,
+            service_accounts=accounts,
         ),
+        replaced=ReplacedDynamoDB(table, settings.table, region, service_accounts=accounts),
         uploads=uploads,
         # Each owner puts its store here; till then a use says which setting is missing.
         manifests=ManifestsDynamoDB(table, settings.table),

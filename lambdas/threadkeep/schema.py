@@ -3,6 +3,7 @@
 The one global table has a partition per conversation. Its sort keys:
 
 =================  =====================================================================
+``claim#<region>`` who claims the id in that region; only where there are several
 ``gone``           tombstone; sorts right before ``head``, so one query reads both
 ``gone#<line>``     receipt line of an erasure, ``<region>#<store>``
 ``head``           owner, title, metadata
@@ -51,6 +52,7 @@ TTL_ATTRIBUTE: Final = "expires_at"
 REGION_ATTRIBUTE: Final = "g"
 """Which region wrote a message or a head, where there are several: the others tell it to those who watch there."""
 
+SORT_CLAIM: Final = "claim#"
 SORT_GONE: Final = "gone"
 SORT_HEAD: Final = "head"
 SORT_LIVE: Final = "live#"

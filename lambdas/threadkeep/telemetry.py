@@ -36,6 +36,11 @@ def count(name: str, number: int = 1, **dimensions: str) -> None:
     with_dimensions.add_metric(name, MetricUnit.Count, number)
 
 
+def note(what: str, **ids: str) -> None:
+    """Log what somebody should look at: a sentence of ours, and ids."""
+    logger().warning(what, extra={"ids": ids})
+
+
 def note_fault(what: str, error: BaseException) -> None:
     """Log what failed and where: kinds and lines, never an exception's text, which may quote what a user wrote."""
     chain = []

@@ -76,6 +76,7 @@ LATE: dict[str, Callable[[Talk], Any]] = {
         talk.key, [stored(talk.key, new_id())], owner="ann", newest=new_id(), reader="reader"
     ),
     "forget_tail": lambda talk: talk.hot.forget_tail(talk.key),
+    "forget_viewers": lambda talk: talk.hot.forget_viewers(talk.key),
     "release": lambda talk: talk.hot.release(talk.key, new_id()),
     "mark_lagging": lambda talk: talk.lag("quick"),
     "unsubscribe": lambda talk: talk.hot.unsubscribe(talk.key, ["quick"]),

@@ -36,6 +36,18 @@ def test_viewers_can_be_removed_gone_ones_too(talk: Talk) -> None:
     assert talk.hot.viewers(talk.key) == ("c2",)
 
 
+def test_all_viewers_can_be_removed_those_that_lag_too(talk: Talk) -> None:
+    talk.hot.forget_viewers(talk.key)
+    for name in ("c1", "slow"):
+        talk.watch(name)
+    talk.lag("slow")
+    talk.hot.forget_viewers(talk.key)
+    talk.hot.resume(talk.key, talk.stream, epoch=0, offset=0, connection="slow")
+    assert talk.hot.viewers(talk.key) == ()
+    talk.watch("c1")
+    assert talk.hot.viewers(talk.key) == ("c1",)
+
+
 def test_only_so_many_view_a_conversation_and_run_out_leases_make_room(talk: Talk) -> None:
     for number in range(VIEWERS_MAX - 1):
         talk.watch(f"c{number}")

@@ -12,9 +12,10 @@ import pytest
 from tests.support.conversations import NOW_MS, awkward_object, conversation, message, noise, text_parts, tombstone
 from tests.support.moto_table import TABLE, create_table, moto_clients
 from threadkeep.domain import ids, times
+from threadkeep.domain.contests import Head
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.json_values import encode
-from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.ports import ErasureStore, Gone, OtherTables, WarmStore
 from threadkeep.stores import aws_config
 from threadkeep.stores.bodies_memory import BodiesMemory
@@ -100,10 +101,10 @@ def test_a_head_comes_as_it_stands_there_and_a_deletion_before_it(places: Places
     places.warm["us-east-2"].create_conversation(key.tenant, new)
     assert places.others.read_head("eu-central-1", key) is None
     head = places.others.read_head("us-east-2", key)
-    assert isinstance(head, Conversation)
-    assert encode(head) == encode(new)
-    places.warm["eu-central-1"].create_conversation(key.tenant, head)
-    assert encode(places.others.read_head("eu-central-1", key)) == encode(new)
+    assert isinstance(head, Head)
+    assert (encode(head.conversation), head.claimed_ms) == (encode(new), 0)
+    places.warm["eu-central-1"].create_conversation(key.tenant, head.conversation, claimed_ms=NOW_MS)
+    assert encode(places.others.read_head("eu-central-1", key)) == encode(Head(new, NOW_MS))
     places.erasures["us-east-2"].put_tombstone(key, tombstone())
     assert places.others.read_head("us-east-2", key) == Gone(tombstone())
 

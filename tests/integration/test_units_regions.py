@@ -16,9 +16,11 @@ from tests.support.metered import meter, table_client
 from tests.support.metering import Call, Meter
 from tests.support.moto_table import TABLE
 from threadkeep.stores.bodies_memory import BodiesMemory
+from threadkeep.stores.claims_dynamodb import ClaimsDynamoDB
 from threadkeep.stores.live_dynamodb import LiveDynamoDB
 from threadkeep.stores.other_tables_memory import OtherTablesMemory
 from threadkeep.stores.warm_dynamodb import WarmDynamoDB
+from threadkeep.stores.warm_memory import WarmMemory
 from threadkeep.usecases.services import OtherRegions
 
 if TYPE_CHECKING:
@@ -47,7 +49,8 @@ def add_a_region(house: House, table: DynamoDBClient) -> None:
             endpoint="wss://abcdefghij.execute-api.eu-central-1.amazonaws.com/prod",
             names=("us-east-1",),
             live=LiveDynamoDB(table, TABLE, REGION),
-            tables=OtherTablesMemory({}),
+            tables=OtherTablesMemory({"us-east-1": WarmMemory()}),
+            claims=ClaimsDynamoDB(table, TABLE, REGION),
         ),
     )
 

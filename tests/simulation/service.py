@@ -28,6 +28,7 @@ from threadkeep.stores.hot_memory import HotMemory
 from threadkeep.stores.manifests_memory import ManifestsMemory
 from threadkeep.stores.queue_memory import QueueMemory
 from threadkeep.stores.quotas_memory import QuotasMemory
+from threadkeep.stores.replaced_memory import ReplacedMemory
 from threadkeep.stores.uploads_memory import UploadsMemory
 from threadkeep.stores.warm_memory import WarmMemory
 from threadkeep.usecases.services import Services
@@ -113,6 +114,7 @@ class Service:
             export_queue=QueueMemory(),
             archive_queue=QueueMemory(),
             due=DueMemory(self.warm),
+            replaced=ReplacedMemory(self.warm),
             quotas=QuotasMemory(scheduler, UNLIMITED),
             own_quotas=QuotasMemory(scheduler, UNLIMITED),
             push=Push(self),

@@ -31,6 +31,7 @@ from threadkeep.stores.manifests_memory import ManifestsMemory
 from threadkeep.stores.push_memory import PushMemory
 from threadkeep.stores.queue_memory import QueueMemory
 from threadkeep.stores.quotas_memory import QuotasMemory
+from threadkeep.stores.replaced_memory import ReplacedMemory
 from threadkeep.stores.responder_memory import ResponderMemory
 from threadkeep.stores.uploads_memory import UploadsMemory
 from threadkeep.stores.warm_memory import WarmMemory
@@ -98,6 +99,7 @@ class House:
         self.warm = WarmMemory()
         self.manifests = ManifestsMemory(self.warm)
         self.due = DueMemory(self.warm)
+        self.replaced = ReplacedMemory(self.warm)
         self.cold = ColdMemory(region)
         self.uploads = UploadsMemory(self.cold.buckets[region].objects)  # they lie in one bucket
         self.erasures = ErasuresMemory(self.warm)
@@ -127,6 +129,7 @@ class House:
             export_queue=self.export_queue,
             archive_queue=self.archive_queue,
             due=self.due,
+            replaced=self.replaced,
             quotas=self.quotas,
             own_quotas=self.own_quotas,
             push=self.push,

@@ -6,6 +6,7 @@ was written there and of what came from the other.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import importlib
 from collections.abc import Callable, Iterator
@@ -21,10 +22,21 @@ from tests.support.house import REGION, START_MS, House, LambdaContext
 from threadkeep import container
 from threadkeep.domain.erasure import Terms
 from threadkeep.domain.model import ConversationKey
-from threadkeep.schema import REGION_ATTRIBUTE, SORT_GONE, SORT_HEAD, SORT_KEY, SORT_LIVE, SORT_MESSAGE, SORT_PULSE
-from threadkeep.stores import live_items, table_keys, warm_items
+from threadkeep.schema import (
+    REGION_ATTRIBUTE,
+    SORT_CLAIM,
+    SORT_GONE,
+    SORT_HEAD,
+    SORT_KEY,
+    SORT_LIVE,
+    SORT_MESSAGE,
+    SORT_PULSE,
+)
+from threadkeep.stores import contest_items, live_items, table_keys, warm_items
+from threadkeep.stores.claims_memory import ClaimsMemory
 from threadkeep.stores.live_memory import LiveMemory
 from threadkeep.stores.other_tables_memory import OtherTablesMemory
+from threadkeep.stores.packing import pack
 from threadkeep.usecases.services import OtherRegions
 from threadkeep.usecases.sweeping import sweep
 
@@ -66,6 +78,7 @@ class RegionHouse(House):
                 names=tuple(name for name in (EU, US) if name != region),
                 live=LiveMemory(self.warm, region),
                 tables=self.others,
+                claims=ClaimsMemory(self.warm, region),
             ),
         )
 
@@ -97,8 +110,12 @@ class RegionHouse(House):
         """All items that the table would hold, as they stand."""
         warm = self.warm
         found: dict[Address, Any] = {(key, SORT_GONE): value for key, value in warm.gone.items()}
-        found |= {(key, SORT_HEAD): value for key, value in warm._heads.items()}
-        found |= {(key, SORT_PULSE): (at, warm.due_at.get(key)) for key, at in warm.active_at.items()}
+        found |= {(key, SORT_HEAD): warm.standing_head(key) for key in warm._heads}
+        for key, claims in warm.claims.items():
+            found |= {(key, contest_items.claim_key(region)): claim for region, claim in claims.items()}
+        found |= {
+            (key, SORT_PULSE): (at, warm.due_at.get(key), warm.listed_with[key]) for key, at in warm.active_at.items()
+        }
         for key, messages in warm.messages.items():
             found |= {(key, table_keys.message(message)): stored for message, stored in messages.items()}
         for key, regions in warm.live.items():
@@ -114,10 +131,13 @@ class RegionHouse(House):
         if sort_key == SORT_GONE:
             _set(warm.gone, key, value)
         elif sort_key == SORT_HEAD:
-            _set(warm._heads, key, value)
+            warm.put_standing_head(key, value)
+        elif sort_key.startswith(SORT_CLAIM):
+            _set(warm.claims.setdefault(key, {}), contest_items.region_of(sort_key), value)
         elif sort_key == SORT_PULSE:
             _set(warm.active_at, key, value and value[0])
             _set(warm.due_at, key, value and value[1])
+            _set(warm.listed_with, key, value and value[2])
         elif sort_key.startswith(SORT_MESSAGE):
             _set(warm.messages.setdefault(key, {}), table_keys.message_of(sort_key), value)
         elif sort_key.startswith(SORT_LIVE):
@@ -224,9 +244,11 @@ def _image(address: Address, value: Any, writer: str) -> dict[str, Any]:
     key, sort_key = address
     image: dict[str, Any] = warm_items.primary_key(key, sort_key)
     if sort_key.startswith(SORT_MESSAGE):
-        return warm_items.message_item(key.tenant, value) | {REGION_ATTRIBUTE: {"S": writer}}
+        body = base64.b64encode(pack(value.message)).decode()  # as Lambda's events have it
+        item = warm_items.message_item(key.tenant, value) | {warm_items.BODY: {"B": body}}
+        return item | {REGION_ATTRIBUTE: {"S": writer}}
     if sort_key == SORT_HEAD:
-        return warm_items.head_item(key.tenant, value) | {REGION_ATTRIBUTE: {"S": writer}}
+        return contest_items.claimed_head_item(key.tenant, value) | {REGION_ATTRIBUTE: {"S": writer}}
     if sort_key.startswith(SORT_LIVE):
         image |= {SORT_KEY: {"S": sort_key}, "endpoint": {"S": endpoint(live_items.region_of(sort_key))}}
         return image | {

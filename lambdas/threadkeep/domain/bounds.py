@@ -139,6 +139,15 @@ GAP_MESSAGES_MAX: Final = 8
 """Messages of a path that one request fetches from other regions; the next page goes on."""
 LIVE_ELSEWHERE_MS: Final = STREAM_MS_MAX + 5 * 60_000
 """After so long another region's word that a stream lives there is no longer believed: no stream takes that long."""
+ID_CLAIM_MS: Final = 24 * 60 * 60_000
+"""How long a region's claim of a conversation's id stays at least: by then the head has come everywhere, and tells."""
+CONTESTED_AGAIN_MS: Final = 30_000
+"""After so long all is told again of an item that took another one's place: what was read before is used no more by
+then, whether by a request (10 s) or by a herald (15 s)."""
+SETTLED_LOG_MS: Final = 10_000
+"""How long a function that has other regions beside it keeps a settled message for who reads it page by page."""
+JOB_AGAIN_S_MAX: Final = 30
+"""A job that somebody waits for and that failed comes again after so long at the latest; a queue hides it as long."""
 ERASURE_SECOND_PASS_MS: Final = 30 * 60_000
 """After so long an erasure takes what was under way when it began."""
 ERASURE_ITEMS_MAX: Final = 250

@@ -33,7 +33,13 @@ class MessageNews(_News, frozen=True, kw_only=True, tag="message"):
 
 
 class HeadNews(_News, frozen=True, kw_only=True, tag="head"):
-    """Title or metadata changed."""
+    """Title or metadata changed.
+
+    Attributes:
+        is_other: it is another owner's, as it is where two regions gave one id to two users.
+    """
+
+    is_other: bool = False
 
 
 class StreamNews(_News, frozen=True, kw_only=True, tag="stream"):

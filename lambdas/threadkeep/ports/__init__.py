@@ -21,6 +21,7 @@ from threadkeep.ports.outside import (
     TokenVerifier,
 )
 from threadkeep.ports.quotas import Quotas
+from threadkeep.ports.regions import HeadReplaced, IdClaims, MessageReplaced, Replaced, ReplacedItems
 from threadkeep.ports.warm import (
     ConversationPage,
     DueEntry,
@@ -48,17 +49,22 @@ __all__ = [
     "ExportFiles",
     "ExportStore",
     "Gone",
+    "HeadReplaced",
     "HotStore",
+    "IdClaims",
     "JobQueue",
     "LiveRegister",
     "ManifestStore",
     "MessagePage",
+    "MessageReplaced",
     "ObjectSweep",
     "OtherTables",
     "PresignedGet",
     "PresignedPut",
     "Push",
     "Quotas",
+    "Replaced",
+    "ReplacedItems",
     "Responder",
     "TokenRefused",
     "TokenVerifier",

@@ -216,6 +216,10 @@ class HotStore(Protocol):
         """Remove viewers, gone ones too."""
         ...
 
+    def forget_viewers(self, key: ConversationKey) -> None:
+        """Remove all viewers, those that lag too: some of them may watch no longer, and nobody knows which."""
+        ...
+
     def mark_lagging(self, key: ConversationKey, connections: Sequence[str]) -> None:
         """Frames were dropped for these viewers: they are named no more until they have resumed or subscribe again."""
         ...

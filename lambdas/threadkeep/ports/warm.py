@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain.archive import Manifest
+from threadkeep.domain.contests import Claim, Head
 from threadkeep.domain.erasure import ReceiptLine, Store, Tombstone
 from threadkeep.domain.exports import Export
 from threadkeep.domain.json_values import JsonObject
@@ -38,8 +39,13 @@ class ConversationPage(msgspec.Struct, frozen=True):
 class WarmStore(Protocol):
     """The truth: strongly consistent within its region. Every method raises `WarmUnavailable`."""
 
-    def create_conversation(self, tenant: str, conversation: Conversation) -> Conversation | Gone | None:
-        """Keep a new conversation; what stands there already is returned instead, untouched."""
+    def create_conversation(
+        self, tenant: str, conversation: Conversation, *, claimed_ms: int = 0
+    ) -> Conversation | Gone | None:
+        """Keep a new conversation; what stands there already is returned instead, untouched.
+
+        ``claimed_ms`` is when its id was claimed; 0 where there is one region, and nobody to contend with.
+        """
         ...
 
     def read_head(self, key: ConversationKey) -> Conversation | Gone | None:
@@ -198,11 +204,15 @@ class OtherTables(Protocol):
         """One message in page form, as that region has it. One call, which takes 2 s at the most."""
         ...
 
-    def read_head(self, region: str, key: ConversationKey) -> Conversation | Gone | None:
+    def read_head(self, region: str, key: ConversationKey) -> Head | Gone | None:
         """A conversation's head, or that it was deleted, as that region has it; expired ones too.
 
         Two calls, which take 2 s each at the most.
         """
+        ...
+
+    def read_claim(self, region: str, key: ConversationKey) -> Claim | None:
+        """Who claims a conversation's id there. One call, which takes 2 s at the most."""
         ...
 
     def read_active_at(self, region: str, key: ConversationKey) -> str | None:

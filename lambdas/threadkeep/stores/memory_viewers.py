@@ -33,6 +33,12 @@ class ViewersInMemory(MemoryTier):
             conversation.leases.pop(connection, None)
             conversation.lagging.pop(connection, None)
 
+    def forget_viewers(self, key: ConversationKey) -> None:
+        """See `HotStore.forget_viewers`."""
+        conversation = self._conversation(key)
+        conversation.leases.clear()
+        conversation.lagging.clear()
+
     def mark_lagging(self, key: ConversationKey, connections: Sequence[str]) -> None:
         """See `HotStore.mark_lagging`."""
         conversation = self._conversation(key)

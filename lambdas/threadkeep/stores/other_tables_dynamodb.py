@@ -7,10 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from threadkeep.domain import ids, times
-from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.domain.contests import Claim, Head
+from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.ports import Gone
 from threadkeep.schema import OWNER_SORT, PARTITION_KEY, SORT_GONE, SORT_HEAD, SORT_KEY, SORT_MESSAGE, SORT_PULSE
-from threadkeep.stores import erasure_items, table_keys, warm_items
+from threadkeep.stores import contest_items, erasure_items, table_keys, warm_items
 from threadkeep.stores.aws_faults import warm_unavailable
 from threadkeep.stores.warm_items import text
 
@@ -45,13 +46,19 @@ class OtherTablesDynamoDB:
         return None if item is None else warm_items.stored_from(key, item, item[warm_items.BODY]["B"])
 
     @warm_unavailable()
-    def read_head(self, region: str, key: ConversationKey) -> Conversation | Gone | None:
+    def read_head(self, region: str, key: ConversationKey) -> Head | Gone | None:
         """See `OtherTables`. The head first: who deletes writes the tombstone before, so one of the two is seen."""
         head = self._item(region, key, SORT_HEAD)
         tombstone = self._item(region, key, SORT_GONE)
         if tombstone is not None:
             return Gone(erasure_items.tombstone_from(tombstone))
-        return None if head is None else warm_items.conversation_from(head)
+        return None if head is None else contest_items.head_from(head)
+
+    @warm_unavailable()
+    def read_claim(self, region: str, key: ConversationKey) -> Claim | None:
+        """See `OtherTables`. Strongly consistent there: of two who each claim and then look, one sees the other."""
+        claim = self._item(region, key, contest_items.claim_key(region))
+        return None if claim is None else contest_items.claim_from(claim)
 
     @warm_unavailable()
     def read_active_at(self, region: str, key: ConversationKey) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from threadkeep.domain import ids, times
-from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.domain.contests import Claim, Head
+from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.ports import Gone
 from threadkeep.stores.warm_items import in_page
 from threadkeep.stores.warm_memory import WarmMemory
@@ -29,10 +30,19 @@ class OtherTablesMemory:
         stored = self.tables[region].read_message(key, message)
         return None if stored is None else in_page(stored)
 
-    def read_head(self, region: str, key: ConversationKey) -> Conversation | Gone | None:
+    def read_head(self, region: str, key: ConversationKey) -> Head | Gone | None:
         """See `OtherTables`."""
         self.asked.append((region, key.conversation))
-        return self.tables[region].read_head(key)
+        table = self.tables[region]
+        found = table.read_head(key)
+        return found if isinstance(found, Gone) else table.standing_head(key)
+
+    def read_claim(self, region: str, key: ConversationKey) -> Claim | None:
+        """See `OtherTables`."""
+        table = self.tables[region]
+        table.check_available()
+        self.asked.append((region, key.conversation))
+        return table.claims.get(key, {}).get(region)
 
     def read_active_at(self, region: str, key: ConversationKey) -> str | None:
         """See `OtherTables`."""

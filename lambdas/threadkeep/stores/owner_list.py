@@ -66,7 +66,7 @@ class OwnerList:
 
     def shards_of(self, tenant: str, owner: str) -> int:
         """How many shards the owner's list has."""
-        return table_keys.OWNER_SHARDS if (tenant, owner) in self._service_accounts else 1
+        return shards_of(tenant, owner, self._service_accounts)
 
     def _query(self, tenant: str, owner: str, place: ListCursor | None, limit: int) -> tuple[list[ListCursor], bool]:
         """The entries behind a place, and whether there are more."""
@@ -144,3 +144,8 @@ class OwnerList:
 def _order(entry: ListCursor) -> tuple[str, str]:
     """The order of a list in several shards, oldest first."""
     return entry.active_at, entry.conversation
+
+
+def shards_of(tenant: str, owner: str, service_accounts: Collection[tuple[str, str]]) -> int:
+    """How many shards the owner's list has."""
+    return table_keys.OWNER_SHARDS if (tenant, owner) in service_accounts else 1

@@ -9,6 +9,7 @@ from threadkeep.domain import ids
 from threadkeep.domain.erasure import Landed
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.news import HeadNews, MessageNews, News, StreamNews
+from threadkeep.ports import HeadReplaced, MessageReplaced, Replaced
 from threadkeep.schema import (
     PARTITION_KEY,
     REGION_ATTRIBUTE,
@@ -18,7 +19,8 @@ from threadkeep.schema import (
     SORT_LIVE,
     SORT_MESSAGE,
 )
-from threadkeep.stores import live_items, table_keys
+from threadkeep.stores import contest_items, live_items, table_keys
+from threadkeep.stores.contest_items import OWNER
 
 
 def read_landed(record: dict[str, Any]) -> Landed | None:
@@ -47,6 +49,10 @@ def read_news(record: dict[str, Any], region: str) -> tuple[News, ...]:
     if sort_key.startswith(SORT_LIVE):
         is_ours = live_items.region_of(sort_key) == region
         return () if is_ours else tuple(_streams_begun(key, image, change.get("OldImage")))
+    replaced = read_replaced(record)
+    if isinstance(replaced, HeadReplaced):
+        # Whoever wrote it: what our functions and our hot tier know of the owner before has to go.
+        return (HeadNews(tenant=key.tenant, conversation=key.conversation, is_other=True),)
     if image.get(REGION_ATTRIBUTE, {"S": region})["S"] == region:
         return ()
     if sort_key.startswith(SORT_MESSAGE):
@@ -55,6 +61,26 @@ def read_news(record: dict[str, Any], region: str) -> tuple[News, ...]:
     # A new conversation is watched by nobody.
     is_changed_head = sort_key == SORT_HEAD and record["eventName"] == "MODIFY"
     return (HeadNews(tenant=key.tenant, conversation=key.conversation),) if is_changed_head else ()
+
+
+def read_replaced(record: dict[str, Any]) -> Replaced | None:
+    """The item in the place of which the record has another one: a head of another owner, or any message."""
+    change = record["dynamodb"]
+    keys, now, was = change["Keys"], change.get("NewImage"), change.get("OldImage")
+    if now is None or was is None:
+        return None
+    key, sort_key = table_keys.key_of(str(keys[PARTITION_KEY]["S"])), str(keys[SORT_KEY]["S"])
+    if sort_key.startswith(SORT_MESSAGE):
+        return MessageReplaced(
+            key=key,
+            message=table_keys.message_of(sort_key),
+            was=contest_items.ending_of(was),
+            now=contest_items.ending_of(now),
+            image=contest_items.from_stream(was),
+        )
+    if sort_key == SORT_HEAD and was[OWNER] != now[OWNER]:
+        return HeadReplaced(key=key, was=contest_items.head_from(was), now=contest_items.claim_of_head(now))
+    return None
 
 
 def _streams_begun(key: ConversationKey, image: dict[str, Any], before: dict[str, Any] | None) -> Iterator[StreamNews]:

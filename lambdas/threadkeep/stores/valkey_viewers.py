@@ -34,6 +34,11 @@ class ViewersInValkey(ValkeyTier):
         if connections:
             self._client.run(script("unsubscribe"), [keys.viewers, keys.lagging], connections)
 
+    def forget_viewers(self, key: ConversationKey) -> None:
+        """See `HotStore.forget_viewers`."""
+        keys = HotKeys(key)
+        self._client.run(script("forget_viewers"), [keys.viewers, keys.lagging], [])
+
     def mark_lagging(self, key: ConversationKey, connections: Sequence[str]) -> None:
         """See `HotStore.mark_lagging`."""
         keys = HotKeys(key)

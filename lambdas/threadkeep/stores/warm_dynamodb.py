@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from threadkeep.domain import archive, ids, times
 from threadkeep.domain.bounds import ARCHIVE_IDLE_MS, BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS
+from threadkeep.domain.contests import Head
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
 from threadkeep.ports import BodyStore, ConversationPage, Gone, MessagePage
@@ -26,7 +27,7 @@ from threadkeep.schema import (
     SORT_MESSAGE,
     SORT_PULSE,
 )
-from threadkeep.stores import erasure_items, table_keys, warm_items
+from threadkeep.stores import contest_items, erasure_items, table_keys, warm_items
 from threadkeep.stores.aws_faults import code_of, warm_unavailable
 from threadkeep.stores.owner_list import OwnerList
 from threadkeep.stores.packing import pack
@@ -78,7 +79,9 @@ class WarmDynamoDB:
     # --- conversations ----------------------------------------------------------------------------------------
 
     @warm_unavailable()
-    def create_conversation(self, tenant: str, conversation: Conversation) -> Conversation | Gone | None:
+    def create_conversation(
+        self, tenant: str, conversation: Conversation, *, claimed_ms: int = 0
+    ) -> Conversation | Gone | None:
         """See `WarmStore`. The pulse comes first: a crash before the head leaves nothing to see, a retry completes."""
         standing = self.read_head(ConversationKey(tenant, conversation.id))
         if standing is not None:
@@ -90,7 +93,8 @@ class WarmDynamoDB:
             owner_shards=self._owner_list.shards_of(tenant, conversation.owner),
         )
         leftover = put_once(self._client, self._table, pulse)
-        existing = put_once(self._client, self._table, warm_items.head_item(tenant, conversation) | self._written_by)
+        head = contest_items.claimed_head_item(tenant, Head(conversation, claimed_ms)) | self._written_by
+        existing = put_once(self._client, self._table, head)
         if existing is not None:
             return warm_items.conversation_from(existing)
         if leftover is not None:

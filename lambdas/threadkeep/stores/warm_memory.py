@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from threadkeep.domain import times
 from threadkeep.domain.archive import Manifest, due_ms
 from threadkeep.domain.bounds import ARCHIVE_IDLE_MS, PULSE_EVERY_MS
+from threadkeep.domain.contests import Claim, Head
 from threadkeep.domain.erasure import Tombstone
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.json_values import JsonObject
@@ -25,9 +26,11 @@ class WarmMemory:
     Attributes:
         gone: the tombstones of conversations that were deleted.
         messages, manifests, due_at: what lies in the table beside heads; other stores share it.
+        claims: who claims the id where, by region.
         live: what streams where: by region, each stream with until when that is believed (ms).
         lagging: ids of messages that pages do not show yet unless they are read consistently, as on a replica behind.
         active_at: when conversations were last active, to the minute.
+        listed_with: whose list a conversation is in, as its pulse says.
         unavailable: while set, every call raises `WarmUnavailable`.
 
     Args:
@@ -39,15 +42,20 @@ class WarmMemory:
         self.messages: dict[ConversationKey, dict[str, StoredMessage]] = {}
         self.manifests: dict[ConversationKey, dict[str, Manifest]] = {}
         self.due_at: dict[ConversationKey, str] = {}
+        self.claims: dict[ConversationKey, dict[str, Claim]] = {}
         self.live: dict[ConversationKey, dict[str, dict[str, tuple[LiveStream, int]]]] = {}
         self.active_at: dict[ConversationKey, str] = {}
+        self.listed_with: dict[ConversationKey, str] = {}
         self.lagging: set[str] = set()
         self.unavailable = False
         self._heads: dict[ConversationKey, Conversation] = {}
+        self._claimed_ms: dict[ConversationKey, int] = {}
         self._idle_ms = idle_ms
         self._lock = threading.Lock()
 
-    def create_conversation(self, tenant: str, conversation: Conversation) -> Conversation | Gone | None:
+    def create_conversation(
+        self, tenant: str, conversation: Conversation, *, claimed_ms: int = 0
+    ) -> Conversation | Gone | None:
         """See `WarmStore`."""
         self.check_available()
         key = ConversationKey(tenant, conversation.id)
@@ -55,8 +63,10 @@ class WarmMemory:
             existing = self._head(key)
             if existing is None:
                 self._heads[key] = msgspec.structs.replace(conversation, active_at=conversation.created_at)
+                self._claimed_ms[key] = claimed_ms
                 active_ms = times.from_rfc3339(conversation.active_at)
                 self.active_at[key] = conversation.active_at
+                self.listed_with[key] = conversation.owner
                 self.due_at[key] = self._due_at(active_ms, ends_ms=conversation.expires_ms)
         return existing
 
@@ -64,6 +74,19 @@ class WarmMemory:
         """See `WarmStore`."""
         self.check_available()
         return self._head(key)
+
+    def standing_head(self, key: ConversationKey) -> Head | None:
+        """The head's item, whether or not a tombstone stands beside it."""
+        head = self._heads.get(key)
+        return None if head is None else Head(head, self._claimed_ms.get(key, 0))
+
+    def put_standing_head(self, key: ConversationKey, head: Head | None) -> None:
+        """Put the head's item, whatever stands there; None: remove it."""
+        if head is None:
+            self._heads.pop(key, None)
+            self._claimed_ms.pop(key, None)
+        else:
+            self._heads[key], self._claimed_ms[key] = head.conversation, head.claimed_ms
 
     def read_active_at(self, key: ConversationKey) -> str | None:
         """See `WarmStore`."""
@@ -94,6 +117,7 @@ class WarmMemory:
             msgspec.structs.replace(head, active_at=self.active_at[key])
             for key, head in self._heads.items()
             if key.tenant == tenant and head.owner == owner and key not in self.gone
+            if self.listed_with.get(key) == owner
         ]
         own.sort(key=lambda conversation: (conversation.active_at, conversation.id), reverse=True)
         if place is not None:
@@ -181,8 +205,10 @@ class WarmMemory:
         count = 0
         for held in (self._heads, self.active_at):
             count += held.pop(key, None) is not None
+        self._claimed_ms.pop(key, None)
         self.due_at.pop(key, None)
-        count += len(self.live.pop(key, ()))
+        self.listed_with.pop(key, None)
+        count += len(self.live.pop(key, ())) + len(self.claims.pop(key, ()))
         return count + len(self.messages.pop(key, ())) + len(self.manifests.pop(key, ()))
 
     def check_available(self) -> None:

@@ -3,15 +3,18 @@
 An erasure begins here, in every region, since the tombstone's item reaches every region's stream. And here it is seen
 when something lands beside a tombstone, whoever wrote it and however late: it is removed again.
 
-And what other regions write is told here, to those who watch.
+And what other regions write is told here, to those who watch. Where it has taken the place of what ranks before it,
+that is put back (docs/decisions/0045).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from threadkeep.domain.bounds import CONTESTED_AGAIN_MS
 from threadkeep.domain.erasure import ErasureJob, Landed
 from threadkeep.domain.news import News
+from threadkeep.ports import HeadReplaced, Replaced
 from threadkeep.usecases.services import Services
 
 
@@ -52,11 +55,34 @@ def hand_on(services: Services, job: ErasureJob) -> None:
     services.tell_queue.send(job)
 
 
-def tell(services: Services, news: Sequence[News]) -> None:
+def put_back(services: Services, replaced: Replaced) -> bool:
+    """Put back what a write of another region has taken the place of, if that ranks before it; whether it was put.
+
+    Every region that sees it does so, and the later ones find it done. Beside a tombstone nothing comes back. What is
+    put before that has come lands beside it somewhere, and goes again (`judge`).
+
+    Raises:
+        WarmUnavailable: it could not be put, or it is not known whether the conversation was deleted.
+    """
+    if not replaced.is_undue or services.erasures.gone([replaced.key]):
+        return False
+    if isinstance(replaced, HeadReplaced):
+        return services.replaced.put_head(replaced.key, replaced.was)
+    return services.replaced.put_message(replaced)
+
+
+def tell(services: Services, news: Sequence[News], *, again: bool = False) -> None:
     """Have the region's hot tier and its viewers told; told twice, it does no harm.
+
+    Args:
+        services: the ports.
+        news: what they are told.
+        again: tell them a second time, when nobody uses any more what was read before the first.
 
     Raises:
         WarmUnavailable: the queue did not take it.
     """
     for each in news:
         services.tell_queue.send(each)
+        if again:
+            services.tell_queue.send(each, delay_s=CONTESTED_AGAIN_MS // 1_000)

@@ -17,12 +17,12 @@ from threadkeep.domain.commands import (
     Unsubscribe,
     UpdateConversation,
 )
-from threadkeep.domain.errors import HotUnavailable, Refused, conflict, not_found
+from threadkeep.domain.errors import HotUnavailable, Refused, not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey
 from threadkeep.domain.streams import Full
 from threadkeep.domain.tail import Erased
-from threadkeep.ports import Gone
 from threadkeep.usecases.checks import check_metadata, mint_or_check
+from threadkeep.usecases.id_claims import Claimed, claim_id, taken
 from threadkeep.usecases.leaf import read_tip
 from threadkeep.usecases.live_elsewhere import read_elsewhere
 from threadkeep.usecases.services import Reply, Services, authorize, read_own
@@ -44,47 +44,20 @@ def create(services: Services, caller: Caller, command: CreateConversation) -> R
         active_at=times.to_rfc3339(now_ms),
     )
     # An id that was minted just now nobody else can have.
-    elsewhere = (
-        None if command.conversation is None else _elsewhere(services, ConversationKey(caller.tenant, identifier))
-    )
-    if isinstance(elsewhere, Gone):
-        raise not_found()
-    if elsewhere is not None:
-        if elsewhere.owner != caller.user:
-            raise _taken(caller)
+    is_minted = command.conversation is None
+    claimed = Claimed(now_ms) if is_minted else claim_id(services, caller, ConversationKey(caller.tenant, identifier))
+    if claimed.standing is not None:
         # Kept here too, as it stands there: what the caller does next need not wait until it has come.
-        new = msgspec.structs.replace(elsewhere, active_at=new.active_at)
-    existing = services.warm.create_conversation(caller.tenant, new)
+        new = msgspec.structs.replace(claimed.standing, active_at=new.active_at)
+    claimed_ms = 0 if services.others is None else claimed.at_ms
+    existing = services.warm.create_conversation(caller.tenant, new, claimed_ms=claimed_ms)
     if existing is None:
-        return {"conversation": new} if elsewhere is None else {"conversation": new, "duplicate": True}
+        return {"conversation": new} if claimed.standing is None else {"conversation": new, "duplicate": True}
     if not isinstance(existing, Conversation) or existing.is_expired(now_ms):
         raise not_found()
     if existing.owner != caller.user:
-        raise _taken(caller)
+        raise taken(caller)
     return {"conversation": with_activity(services, caller.tenant, existing), "duplicate": True}
-
-
-def _taken(caller: Caller) -> Refused:
-    return conflict("id_taken", "Another user's conversation goes by that id.") if caller.produces else not_found()
-
-
-def _elsewhere(services: Services, key: ConversationKey) -> Conversation | Gone | None:
-    """The conversation as another region has it, where ours has not been given it yet.
-
-    Of two heads under one id the one written last stands everywhere: unasked, whoever learns of an id in time could
-    take the conversation over.
-
-    Raises:
-        WarmUnavailable: a region could not be asked, and it is not evacuated.
-    """
-    others = services.others
-    if others is None or services.warm.read_head(key) is not None:
-        return None
-    for region in others.names:
-        head = others.tables.read_head(region, key)
-        if head is not None:
-            return head
-    return None
 
 
 def get(services: Services, caller: Caller, command: GetConversation) -> Reply:

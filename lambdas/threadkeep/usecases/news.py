@@ -27,7 +27,7 @@ def tell_news(services: Services, news: News) -> None:
         case MessageNews():
             _tell_message(services, key, news)
         case HeadNews():
-            _tell_head(services, key)
+            _tell_head(services, key, news)
         case StreamNews():
             _tell_stream(services, key, news)
 
@@ -53,10 +53,26 @@ def _tell_message(services: Services, key: ConversationKey, news: MessageNews) -
     tell(services, key, viewers, frames.message_created(stored.message))
 
 
-def _tell_head(services: Services, key: ConversationKey) -> None:
+def _tell_head(services: Services, key: ConversationKey, news: HeadNews) -> None:
     head = services.warm.read_head(key)
-    if isinstance(head, Conversation) and not head.is_expired(services.clock.now_ms()):
+    if not isinstance(head, Conversation) or head.is_expired(services.clock.now_ms()):
+        return
+    if news.is_other:
+        _hand_over(services, key, head)
+    else:
         tell_all(services, key, frames.conversation_updated(with_activity(services, key.tenant, head)))
+
+
+def _hand_over(services: Services, key: ConversationKey, head: Conversation) -> None:
+    """Whatever trusts that somebody else is the owner forgets it.
+
+    Nobody knows whose the connections are that watch: all of them have to come again, which its owner's do when their
+    subscription is renewed.
+    """
+    services.replaced.give_to(key, head.owner)
+    services.owners.forget(key)
+    services.hot.load(key, (), owner=head.owner, lives_ms=head.lives_ms(services.clock.now_ms()))
+    services.hot.forget_viewers(key)
 
 
 def _tell_stream(services: Services, key: ConversationKey, news: StreamNews) -> None:

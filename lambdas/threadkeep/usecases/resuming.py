@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threadkeep.domain import ops, streams
+from threadkeep.domain.bounds import SETTLED_LOG_MS
 from threadkeep.domain.commands import ResumeStream
 from threadkeep.domain.errors import HotUnavailable, not_found
 from threadkeep.domain.model import Caller, ConversationKey
@@ -47,11 +48,13 @@ def resume(services: Services, caller: Caller, command: ResumeStream) -> Reply:
 
 def _settled_page(services: Services, key: ConversationKey, command: ResumeStream) -> Reply | None:
     """A page of the settled message; None where there is none."""
-    log = services.last_log.get(key, command.stream)
+    now_ms = services.clock.now_ms()
+    log = services.last_log.get(key, command.stream, now_ms=now_ms)
     if log is None:
         stored = Tiers.of(services).read_message(key, command.stream)
         if stored is None:
             return None
         log = SettledLog.from_stored(stored)
-        services.last_log.note(key, command.stream, log)
+        until_ms = None if services.others is None else now_ms + SETTLED_LOG_MS
+        services.last_log.note(key, command.stream, log, until_ms=until_ms)
     return log.page(epoch=command.epoch, offset=command.offset)

@@ -20,6 +20,7 @@ from threadkeep.ports import (
     ExportFiles,
     ExportStore,
     HotStore,
+    IdClaims,
     JobQueue,
     LiveRegister,
     ManifestStore,
@@ -27,6 +28,7 @@ from threadkeep.ports import (
     OtherTables,
     Push,
     Quotas,
+    ReplacedItems,
     Responder,
     UploadStore,
     WarmStore,
@@ -38,7 +40,7 @@ Reply = dict[str, Any]
 
 
 class Owners:
-    """Who owns a conversation: read once per sandbox and a while, since an owner never changes.
+    """Who owns a conversation: read once per sandbox and a while; it changes only where heads of two regions contend.
 
     What is absent or deleted is never remembered: another tab may be creating it just now.
     """
@@ -79,12 +81,14 @@ class OtherRegions:
         names: the others, but not those that are evacuated: these count as gone, whatever they may still say.
         live: what streams where.
         tables: the others' replicas.
+        claims: who claims a conversation's id here.
     """
 
     endpoint: str
     names: tuple[str, ...]
     live: LiveRegister
     tables: OtherTables
+    claims: IdClaims
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +98,7 @@ class Services:
     Attributes:
         quotas: for the whole region.
         own_quotas: this sandbox's own, for while the region's are away.
+        replaced: items that another region's write has taken the place of.
         archive_idle_ms: how long a conversation is idle before it is archived.
         archive_settle_ms: how long a manifest has to have stood before what it covers is deleted from the table.
         others: None where the deployment has one region, which then pays nothing for there being others elsewhere.
@@ -118,6 +123,7 @@ class Services:
     export_queue: JobQueue
     archive_queue: JobQueue
     due: DueList
+    replaced: ReplacedItems
     quotas: Quotas
     own_quotas: Quotas
     responder: Responder | None = None

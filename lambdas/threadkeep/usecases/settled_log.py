@@ -59,19 +59,22 @@ class SettledLog(msgspec.Struct, frozen=True, kw_only=True):
 class LastLog:
     """The log that was read last, if it has more than one page: who reads a page of it asks for the next one.
 
-    Kept since a page must not cost what the whole message costs. A settled message never changes, so what is kept is
-    never stale; it is one message of at most `STREAM_BYTES_MAX`, and whoever reads it was authorized for it first.
+    Kept since a page must not cost what the whole message costs. It is one message of at most `STREAM_BYTES_MAX`, and
+    whoever reads it was authorized for it first. A settled message never changes, but where another region's takes its
+    place: there it is kept for a while only.
     """
 
     def __init__(self) -> None:
-        self._kept: tuple[ConversationKey, str, SettledLog] | None = None
+        self._kept: tuple[ConversationKey, str, SettledLog, int | None] | None = None
 
-    def get(self, key: ConversationKey, message: str) -> SettledLog | None:
-        """That message's log, if it is the one that is kept."""
+    def get(self, key: ConversationKey, message: str, *, now_ms: int) -> SettledLog | None:
+        """That message's log, if it is the one that is kept, and still trusted."""
         kept = self._kept
-        return kept[2] if kept is not None and kept[:2] == (key, message) else None
+        if kept is None or kept[:2] != (key, message) or (kept[3] is not None and now_ms >= kept[3]):
+            return None
+        return kept[2]
 
-    def note(self, key: ConversationKey, message: str, log: SettledLog) -> None:
-        """Keep it in place of the one before."""
+    def note(self, key: ConversationKey, message: str, log: SettledLog, *, until_ms: int | None) -> None:
+        """Keep it in place of the one before, to be trusted until then (None: for good)."""
         if not log.is_whole:
-            self._kept = (key, message, log)
+            self._kept = (key, message, log, until_ms)

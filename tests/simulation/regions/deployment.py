@@ -21,20 +21,24 @@ from tests.simulation.weather import Weather
 from tests.support.house import UNLIMITED
 from threadkeep import container, telemetry
 from threadkeep.domain import ids
+from threadkeep.domain.contests import Claim, Head
 from threadkeep.domain.erasure import Terms
 from threadkeep.domain.errors import HotUnavailable, WarmUnavailable
-from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.ports import Gone
 from threadkeep.stores import object_keys
 from threadkeep.stores.buckets_memory import ObjectsMemory
+from threadkeep.stores.claims_memory import ClaimsMemory
 from threadkeep.stores.cold_memory import ColdMemory
 from threadkeep.stores.due_memory import DueMemory
 from threadkeep.stores.exports_memory import ExportFilesMemory, ExportsMemory
 from threadkeep.stores.hot_memory import HotMemory
 from threadkeep.stores.live_memory import LiveMemory
 from threadkeep.stores.manifests_memory import ManifestsMemory
+from threadkeep.stores.other_tables_memory import OtherTablesMemory
 from threadkeep.stores.queue_memory import QueueMemory
 from threadkeep.stores.quotas_memory import QuotasMemory
+from threadkeep.stores.replaced_memory import ReplacedMemory
 from threadkeep.stores.uploads_memory import UploadsMemory
 from threadkeep.stores.warm_items import in_page
 from threadkeep.usecases.planning import plan
@@ -104,6 +108,7 @@ class Deployment(Service):
             export_queue=QueueMemory(),
             archive_queue=Queue(self, archiver._handle),
             due=stormy(DueMemory(self.warm)),
+            replaced=stormy(ReplacedMemory(self.warm)),
             quotas=QuotasMemory(self.scheduler, UNLIMITED),
             own_quotas=QuotasMemory(self.scheduler, UNLIMITED),
             push=Push(self),
@@ -114,6 +119,7 @@ class Deployment(Service):
                 names=tuple(name for name in self._names if name != self.name),
                 live=stormy(LiveMemory(self.warm, self.name)),
                 tables=Stormy(self, OtherReplicas(self.table), "warm"),
+                claims=stormy(ClaimsMemory(self.warm, self.name)),
             ),
             archive_idle_ms=ARCHIVE_IDLE_MS,
             archive_settle_ms=ARCHIVE_SETTLE_MS,
@@ -206,11 +212,22 @@ class OtherReplicas:
         stored = self._table.replicas[region].warm.read_message(key, message)
         return None if stored is None else in_page(stored)
 
-    def read_head(self, region: str, key: ConversationKey) -> Conversation | Gone | None:
+    def read_head(self, region: str, key: ConversationKey) -> Head | Gone | None:
         """See `OtherTables`. Of a table that is away for good no conversation would begin, and nothing be seen."""
+        return self._reached(region).read_head(region, key)
+
+    def read_claim(self, region: str, key: ConversationKey) -> Claim | None:
+        """See `OtherTables`, and above."""
+        return self._reached(region).read_claim(region, key)
+
+    def read_active_at(self, region: str, key: ConversationKey) -> str | None:
+        """See `OtherTables`, and above."""
+        return self._reached(region).read_active_at(region, key)
+
+    def _reached(self, region: str) -> OtherTablesMemory:
         if self._table.is_cut:
             raise WarmUnavailable("the other region's table is out of reach")
-        return self._table.replicas[region].warm.read_head(key)
+        return OtherTablesMemory({region: self._table.replicas[region].warm})
 
 
 @contextmanager
@@ -232,6 +249,7 @@ def serving(scheduler: Scheduler) -> Iterator[None]:
         patch.setattr(ids, "os", SimpleNamespace(urandom=scheduler.random.randbytes))
         patch.setattr(container, "services", services)
         patch.setattr(telemetry, "count", lambda *_, **__: None)
+        patch.setattr(telemetry, "note", lambda *_, **__: None)
         patch.setattr(telemetry, "note_fault", note)
         yield
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tests.simulation.regions.table import Address, Change
+from threadkeep.domain.model import StoredMessage
 from threadkeep.schema import PARTITION_KEY, REGION_ATTRIBUTE, SORT_KEY
-from threadkeep.stores import live_items, table_keys, warm_items
+from threadkeep.stores import contest_items, live_items, table_keys, warm_items
+from threadkeep.stores.packing import pack
 
 
 def record(change: Change, old: Any, number: int) -> dict[str, Any]:
@@ -20,8 +22,13 @@ def record(change: Change, old: Any, number: int) -> dict[str, Any]:
     if change.value is not None:
         told["NewImage"] = _image(change.address, change.value, change.region)
     if old is not None:
-        told["OldImage"] = _image(change.address, old, change.region)
+        told["OldImage"] = _image(change.address, old, change.region) | _body(old)
     return {"eventName": kind, "dynamodb": told}
+
+
+def _body(old: Any) -> dict[str, Any]:
+    """What is read of a message that another one has taken the place of, which is seldom: it may be put back."""
+    return {warm_items.BODY: {"B": pack(old.message)}} if isinstance(old, StoredMessage) else {}
 
 
 def _image(address: Address, value: Any, region: str) -> dict[str, Any]:
@@ -30,7 +37,7 @@ def _image(address: Address, value: Any, region: str) -> dict[str, Any]:
     kind = sort_key.partition("#")[0]
     written_by = {REGION_ATTRIBUTE: warm_items.text(region)}
     if kind == "head":
-        return warm_items.head_item(key.tenant, value) | written_by
+        return contest_items.claimed_head_item(key.tenant, value) | written_by
     if kind == "m":
         return warm_items.message_item(key.tenant, value) | written_by
     item = warm_items.primary_key(key, sort_key)

@@ -72,8 +72,13 @@ class Replica:
         """Everything that lies in it."""
         warm = self.warm
         found: dict[Address, Any] = {Address(key, "gone"): value for key, value in warm.gone.items()}
-        found |= {Address(key, "head"): value for key, value in warm._heads.items()}
-        found |= {Address(key, "pulse"): (at, warm.due_at.get(key)) for key, at in warm.active_at.items()}
+        found |= {Address(key, "head"): warm.standing_head(key) for key in warm._heads}
+        for key, claims in warm.claims.items():
+            found |= {Address(key, f"claim#{region}"): claim for region, claim in claims.items()}
+        found |= {
+            Address(key, "pulse"): (at, warm.due_at.get(key), warm.listed_with[key])
+            for key, at in warm.active_at.items()
+        }
         for key, lines in self.erasures.lines.items():
             found |= {Address(key, f"gone#{region}#{store}"): line for (region, store), line in lines.items()}
         for key, told in warm.live.items():
@@ -134,11 +139,14 @@ class Replica:
                 _set(self.erasures.lines.setdefault(key, {}), (region, store), value)
             case "gone":
                 _set(warm.gone, key, value)
+            case "claim":
+                _set(warm.claims.setdefault(key, {}), name, value)
             case "head":
-                _set(warm._heads, key, value)
+                warm.put_standing_head(key, value)
             case "pulse":
                 _set(warm.active_at, key, value and value[0])
                 _set(warm.due_at, key, value and value[1])
+                _set(warm.listed_with, key, value and value[2])
             case "live":
                 _set(warm.live.setdefault(key, {}), name, value)
             case "m":
