@@ -144,8 +144,22 @@ def _begin(
         start = tail.messages[0].message.id if tail.messages else tail.following
         if start == wanted.leaf and wanted.leaf is not None and not _may_be_here(history, wanted.leaf):
             raise not_found()
+        if start is not None and wanted.leaf is None and not tail.messages:
+            return _newest_seen(services, history, start)
         return start, UNSET
     return end_of_path(services, history, wanted.leaf)
+
+
+def _newest_seen(services: Services, history: History, start: str) -> tuple[str | None, str | UnsetType | None]:
+    """As `_begin`, where the hot tier knows how the present path begins and holds nothing of it.
+
+    It may know of no newer message because it was away. The table is read in any case, so it is read from its end.
+    """
+    newest = history.newest_beside(start)
+    if newest is None:
+        return start, UNSET
+    tip = Tip(newest, read_live(services, history.key))
+    return tip.path_end(tip.leaf), newest
 
 
 def end_of_path(services: Services, history: History, leaf: str | None) -> tuple[str | None, str | UnsetType | None]:

@@ -211,6 +211,19 @@ class History:
             yield self._known[start]
             start = self._known[start].message.parent
 
+    def newest_beside(self, message: str) -> str | None:
+        """Id of a newer message, the newest as far as the table tells along with that one; None where it is that one.
+
+        Eventually consistent, in the one query that `find` would make for it.
+        """
+        if self.is_fresh(message):
+            page = self._tiers.warm.read_messages(self.key, limit=self._batch, consistent=False)
+            self._read_from("warm")
+            self.note(page.messages)
+            if page.messages and page.messages[0].message.id > message:
+                return page.messages[0].message.id
+        return None
+
     def find(self, message: str, *, after: str | None = None) -> StoredMessage | None:
         """One message; those before it are read along, down to the bound (exclusive).
 
