@@ -235,6 +235,8 @@ class RealtimeStack(cdk.Stack):
         if bulkhead.table:
             yield Right(actions=bulkhead.table, resources=[table])
         others = [naming.table_arn(self, stage, name) for name in self._settings.regions if name != self.region]
+        if bulkhead.beside_others and others:
+            yield Right(actions=bulkhead.beside_others, resources=[table])
         if bulkhead.other_tables and others:
             yield Right(actions=bulkhead.other_tables, resources=others)
         if bulkhead.owner_index:

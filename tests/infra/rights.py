@@ -143,6 +143,7 @@ def _arn(deployment: Deployment, function: Function, service: str, resource: str
 def _in_the_table(deployment: Deployment, function: Function, row: Bulkhead) -> _Given:
     table = _arn(deployment, function, "dynamodb", f"table/{_name(deployment)}")
     yield table, row.table + row.own_exports
+    yield table, row.beside_others if len(deployment.settings.regions) > 1 else ()
     for region in deployment.settings.regions:
         if region != function.region:
             there = f"arn:aws:dynamodb:{region}:{_account(deployment)}:table/{_name(deployment)}"

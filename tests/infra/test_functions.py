@@ -166,7 +166,7 @@ def test_its_rights_are_these_and_no_more(function: Function) -> None:
     }
     expected |= {
         "announcer": {
-            table: {"dynamodb:BatchGetItem"},
+            table: {"dynamodb:BatchGetItem", "dynamodb:PutItem"},
             f"<{latest_stream_of(function)}.StreamArn>": {
                 "dynamodb:DescribeStream",
                 "dynamodb:GetRecords",

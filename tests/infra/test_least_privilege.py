@@ -16,6 +16,7 @@ from threadkeep import schema
 TARGETS: Final = ("aws", "aws_vpc", "local", "local_vpc")
 NAMED_BY_A_ROW: Final = {
     "table",
+    "beside_others",
     "other_tables",
     "owner_index",
     "own_exports",

@@ -99,6 +99,7 @@ def test_one_region_alone_knows_asks_and_is_given_nothing_of_it(alone: Deploymen
         config = alone.config(home, name)
         assert (config.regions, config.evacuated, config.endpoint) == ((), (), "")
         assert far_reads(alone, home, name) == []
+    assert "dynamodb:PutItem" not in json.dumps(alone.statements(home, "announcer"))
     (only,) = mapping_of(alone, f"Realtime-{home}", "announcer")["FilterCriteria"]["Filters"]
     assert json.loads(only["Pattern"]) == {"eventName": ["INSERT"]}
     assert mapping_of(alone, f"Realtime-{home}", "herald")["ScalingConfig"] == {"MaximumConcurrency": 5}
