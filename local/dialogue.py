@@ -22,7 +22,7 @@ _PIECE_CHARS: Final = (3, 5, 2, 7, 4)
 """About what tokens are, in code points."""
 _PIECE_EVERY_S: Final = 0.002
 _SETTLED_S: Final = 120.0
-"""Longer than news of another region take whose first attempt met a function that had not started (90 s)."""
+"""Longer than news of another region take whose first attempts met functions that had not started (30 s each)."""
 
 
 @dataclass(kw_only=True)

@@ -1,8 +1,7 @@
 """Whether regions hear of each other: the first message of each, told in the others.
 
 Until then no announcer and no herald has run. Were the first of many messages what starts them, as many of them as may
-run at one time would start together, which can take a small machine longer than they have; and what they did not get
-done in time they try again only minutes later.
+run at one time would start together, which can take a small machine longer than they have, again and again.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from local.first_answer import PATIENCE_S
 from threadkeep_client import Client, ConnectionSettings
 
 NEWS_S: Final = 180.0
-"""How long to wait for it: a queue gives a message out again after six times its consumer's timeout, should the first
-start have taken too long."""
+"""How long to wait for it: a queue gives a message out again half a minute later, should a start take too long."""
 
 
 async def first_news(urls: Sequence[str], token: str) -> None:

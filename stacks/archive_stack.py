@@ -54,7 +54,7 @@ class ArchiveStack(cdk.Stack):
             self,
             "ArchiveQueue",
             name=naming.job_queue(settings.stage, bulkheads.ARCHIVER.takes),
-            timeout_s=bulkheads.ARCHIVER.timeout_s,
+            hidden_s=6 * bulkheads.ARCHIVER.timeout_s,
             attempts=_ATTEMPTS,
             tls=capabilities.of(settings.target).tls,
         )

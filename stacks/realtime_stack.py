@@ -27,9 +27,15 @@ from stacks.settings import Settings
 from threadkeep import schema
 from threadkeep.config import Config, HotConfig
 
-_ATTEMPTS: Final = {"erase": 5, "tell": 20, "export": 3}
-"""How often a job is tried. The hot tier may be away for long, and what it still has then has to go all the same: with
-six times the herald's timeout between two attempts that is half an hour."""
+_JOBS: Final = {"erase": (12 * 60, 5), "tell": (30, 60), "export": (16 * 60, 5)}
+"""How many seconds a job that was taken is hidden, and how often it is tried, by its kind.
+
+- ``tell``: people wait for news. A herald that dies or runs out of time, as a first start may, costs half a minute; one
+  that fails puts its job back sooner. The hot tier may be away for long, and what it still has then has to go all
+  the same: so many attempts are half an hour, however each of them ends.
+- ``erase``: six timeouts; nobody waits, since it takes half an hour to be done in any case. An hour in all.
+- ``export``: its owner waits, so a function that died is replaced a minute after it would have had to end.
+"""
 _AT_ONCE: Final = 5
 """Erasers, heralds and exporters that work at one time: they may take their time, and slow nobody down."""
 _HERALDS_BESIDE_OTHERS: Final = 50
@@ -71,7 +77,7 @@ class RealtimeStack(cdk.Stack):
             stage=settings.stage,
             local_endpoint=settings.local_endpoint,
         )
-        self._queues = {kind: self._job_queue(kind, attempts) for kind, attempts in _ATTEMPTS.items()}
+        self._queues = {kind: self._job_queue(kind, *tried) for kind, tried in _JOBS.items()}
         self.erase_queue = self._queues["erase"].queue
         deployed = bulkheads.deployed(has_model=settings.model is not None, network=settings.network)
         functions = {bulkhead.name: self._function(bulkhead) for bulkhead in deployed}
@@ -108,13 +114,12 @@ class RealtimeStack(cdk.Stack):
             targets=[targets.LambdaFunction(function, event=events.RuleTargetInput.from_object({"task": "backstop"}))],
         )
 
-    def _job_queue(self, kind: str, attempts: int) -> JobQueue:
-        (consumer,) = (bulkhead for bulkhead in bulkheads.ALL if bulkhead.takes == kind)
+    def _job_queue(self, kind: str, hidden_s: int, attempts: int) -> JobQueue:
         return JobQueue(
             self,
             f"{kind.capitalize()}Queue",
             name=naming.job_queue(self._settings.stage, kind),
-            timeout_s=consumer.timeout_s,
+            hidden_s=hidden_s,
             attempts=attempts,
             tls=capabilities.of(self._settings.target).tls,
         )

@@ -26,7 +26,7 @@ def _do(services: Services, job: Job) -> None:
 
 
 def _handle(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    return work_off(event, _JOB, _do)
+    return work_off(event, _JOB, _do, soon=lambda services: services.tell_queue)
 
 
 handler = instrumented(_handle)

@@ -12,9 +12,6 @@ from constructs import Construct
 
 from stacks import naming
 
-_VISIBILITY: Final = 6
-"""How many of the consumer's timeouts a job is hidden for while it is at it (Lambda developer guide, "Using Lambda with
-Amazon SQS", recalled 2026-11-29)."""
 _KEPT: Final = cdk.Duration.days(14)
 """SQS keeps nothing longer."""
 
@@ -24,13 +21,17 @@ class JobQueue(Construct):
 
     Args:
         name: the queue's; its dead-letter queue's is ``<name>-failed``.
-        timeout_s: how long its consumer may take for a batch.
+        hidden_s: how long a job that was taken is hidden. If its consumer dies or runs out of time, nobody can put it
+            back, and so long it waits. AWS advises six timeouts of the consumer, and refuses less than one: within
+            the rest Lambda tries again what it was not let start, for want of room in the account, before that counts
+            as an attempt (Lambda developer guide, "Creating and configuring an Amazon SQS event source mapping", read
+            2026-11-29). Whoever takes less allows for more attempts.
         attempts: how often a job is tried before it is put aside.
         tls: whether to insist on it.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, name: str, timeout_s: int, attempts: int, tls: bool
+        self, scope: Construct, construct_id: str, *, name: str, hidden_s: int, attempts: int, tls: bool
     ) -> None:
         super().__init__(scope, construct_id)
         self.failed = sqs.Queue(
@@ -48,7 +49,7 @@ class JobQueue(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=tls,
             retention_period=_KEPT,
-            visibility_timeout=cdk.Duration.seconds(_VISIBILITY * timeout_s),
+            visibility_timeout=cdk.Duration.seconds(hidden_s),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.failed, max_receive_count=attempts),
         )
 

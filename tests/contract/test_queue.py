@@ -84,3 +84,21 @@ def test_a_queue_that_throttles_is_not_available_just_now() -> None:
         stubber.add_client_error("send_message", service_error_code="RequestThrottled", http_status_code=403)
         with pytest.raises(WarmThrottled):
             QueueSQS(client, "https://sqs.us-east-1.amazonaws.com/000000000000/jobs").send(JOB)
+
+
+def test_a_job_that_is_put_back_is_given_again_after_that_time_and_not_after_the_queues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    with mock_aws():
+        client = boto3.client("sqs", region_name=REGION, config=aws_config.STORE)
+        url = client.create_queue(QueueName="jobs", Attributes={"VisibilityTimeout": "600"})["QueueUrl"]
+        queue = QueueSQS(client, url)
+        queue.send(JOB)
+        (taken,) = client.receive_message(QueueUrl=url)["Messages"]
+        assert "Messages" not in client.receive_message(QueueUrl=url)
+        queue.put_back(taken["ReceiptHandle"], delay_s=0)
+        (again,) = client.receive_message(QueueUrl=url, AttributeNames=["ApproximateReceiveCount"])["Messages"]
+        assert again["Body"] == taken["Body"]
+        assert again["Attributes"]["ApproximateReceiveCount"] == "2"

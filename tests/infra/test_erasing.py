@@ -11,6 +11,7 @@ import pytest
 from stacks.constructs.table_stream import BATCH_MAX
 from tests.infra.synthesized import ACCOUNT, Deployment, resolve
 from threadkeep import schema
+from threadkeep.domain.bounds import JOB_AGAIN_S_MAX
 from threadkeep.stores.batch_get import KEYS_MAX
 
 REGIONS = ("eu-central-1", "us-east-1")
@@ -124,14 +125,14 @@ def test_the_tables_stream_shows_what_the_announcer_reads(aws: Deployment) -> No
 # --- queues ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "timeout_s", "attempts"), [("erase", 120, 5), ("tell", 15, 20)])
+@pytest.mark.parametrize(("kind", "hidden_s", "attempts"), [("erase", 720, 5), ("tell", 30, 60)])
 def test_a_job_is_hidden_while_it_is_worked_off_tried_again_and_then_put_aside(
-    aws: Deployment, region: str, kind: str, timeout_s: int, attempts: int
+    aws: Deployment, region: str, kind: str, hidden_s: int, attempts: int
 ) -> None:
     stack = f"Realtime-{region}"
     jobs, failed = queue_id(aws, stack, kind), queue_id(aws, stack, f"{kind}-failed")
     properties = resolve(aws.resources("AWS::SQS::Queue", stack)[jobs]["Properties"])
-    assert properties["VisibilityTimeout"] == 6 * timeout_s
+    assert properties["VisibilityTimeout"] == hidden_s
     assert properties["RedrivePolicy"] == {"deadLetterTargetArn": f"<{failed}.Arn>", "maxReceiveCount": attempts}
     assert properties["SqsManagedSseEnabled"] is True
     mapping = mapping_of(aws, stack, {"erase": "eraser", "tell": "herald"}[kind])
@@ -139,6 +140,34 @@ def test_a_job_is_hidden_while_it_is_worked_off_tried_again_and_then_put_aside(
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     at_once = {"erase": 5, "tell": 50}[kind]  # what other regions write is told by heralds
     assert (mapping["BatchSize"], mapping["ScalingConfig"]) == (1, {"MaximumConcurrency": at_once})
+
+
+@pytest.mark.parametrize("target", ["aws", "aws_vpc", "local"])
+def test_no_job_is_given_to_a_second_while_the_first_may_be_at_it_and_none_is_given_up_within_half_an_hour(
+    request: pytest.FixtureRequest, target: str
+) -> None:
+    deployment: Deployment = request.getfixturevalue(target)
+    seen = 0
+    for stack in deployment.templates:
+        for mapping in deployment.resources("AWS::Lambda::EventSourceMapping", stack).values():
+            properties = resolve(mapping["Properties"])
+            if "ScalingConfig" not in properties:
+                continue  # the table's stream
+            queue = deployment.resources("AWS::SQS::Queue", stack)[properties["EventSourceArn"][1:].split(".")[0]]
+            function = deployment.resources("AWS::Lambda::Function", stack)[properties["FunctionName"].strip("<>")]
+            hidden_s = queue["Properties"]["VisibilityTimeout"]
+            assert hidden_s > function["Properties"]["Timeout"]
+            assert hidden_s * queue["Properties"]["RedrivePolicy"]["maxReceiveCount"] >= 30 * 60
+            seen += 1
+    assert seen == 3 * len(deployment.settings.regions) + 1
+
+
+def test_news_that_a_herald_failed_to_tell_come_again_within_half_a_minute(aws: Deployment, region: str) -> None:
+    stack = f"Realtime-{region}"
+    jobs = aws.resources("AWS::SQS::Queue", stack)[queue_id(aws, stack, "tell")]["Properties"]
+    assert jobs["VisibilityTimeout"] == JOB_AGAIN_S_MAX == 30
+    pauses = [min(2**times, JOB_AGAIN_S_MAX) for times in range(1, jobs["RedrivePolicy"]["maxReceiveCount"])]
+    assert sum(pauses) > 25 * 60, "the hot tier may be away for as long"
 
 
 def test_only_tls_reaches_any_queue(aws: Deployment, region: str) -> None:

@@ -78,14 +78,12 @@ def test_one_export_at_a_time_goes_to_a_run_of_the_exporter(aws: Deployment, reg
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": 5}
 
 
-def test_a_job_is_hidden_while_it_is_worked_off_and_put_aside_after_three_attempts(
-    aws: Deployment, region: str
-) -> None:
+def test_a_job_is_hidden_while_it_is_worked_off_and_put_aside_after_five_attempts(aws: Deployment, region: str) -> None:
     queues = aws.resources("AWS::SQS::Queue", f"Realtime-{region}")
     jobs = queues[queue_id(aws, region, "threadkeep-prod-export")]["Properties"]
     failed = queue_id(aws, region, "threadkeep-prod-export-failed")
-    assert jobs["VisibilityTimeout"] >= 6 * LAMBDA_S
-    assert resolve(jobs["RedrivePolicy"]) == {"deadLetterTargetArn": f"<{failed}.Arn>", "maxReceiveCount": 3}
+    assert jobs["VisibilityTimeout"] == LAMBDA_S + 60
+    assert resolve(jobs["RedrivePolicy"]) == {"deadLetterTargetArn": f"<{failed}.Arn>", "maxReceiveCount": 5}
     assert jobs["SqsManagedSseEnabled"] is True
 
 

@@ -107,10 +107,16 @@ class Region:
         return self.house.erase_queue, self.house.tell_queue
 
 
-def sqs_record(job: Any, number: int = 0) -> dict[str, Any]:
-    """A record of a queue, as Lambda is given it."""
+def sqs_record(job: Any, number: int = 0, *, received: int = 1) -> dict[str, Any]:
+    """A record of a queue, as Lambda is given it for that time."""
     body = job if isinstance(job, str) else msgspec.json.encode(job).decode()
-    return {"messageId": f"message-{number}", "body": body, "eventSource": "aws:sqs", "attributes": {}}
+    return {
+        "messageId": f"message-{number}",
+        "receiptHandle": f"receipt-{number}",
+        "body": body,
+        "eventSource": "aws:sqs",
+        "attributes": {"ApproximateReceiveCount": str(received)},
+    }
 
 
 def job(house: House, conversation: str, **fields: Any) -> ErasureJob:

@@ -83,6 +83,10 @@ class JobQueue(Protocol):
         """Queue a job (as JSON), to be taken up after a delay of at most `QUEUE_DELAY_S_MAX`."""
         ...
 
+    def put_back(self, receipt: str, *, delay_s: int) -> None:
+        """Have a job that was taken and not done be given again after so long, whatever the queue says of all jobs."""
+        ...
+
 
 class TokenRefused(Exception):  # noqa: N818 -- an answer, not a fault of ours
     """A token does not hold. The message is a reason for the log, and says nothing of the token."""

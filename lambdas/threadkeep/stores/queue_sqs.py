@@ -34,6 +34,11 @@ class QueueSQS:
         check_delay(delay_s)
         self._client.send_message(QueueUrl=self._url, MessageBody=encode(job).decode(), DelaySeconds=delay_s)
 
+    @warm_unavailable()
+    def put_back(self, receipt: str, *, delay_s: int) -> None:
+        """See `JobQueue`. Counted from now on, not from when it was taken."""
+        self._client.change_message_visibility(QueueUrl=self._url, ReceiptHandle=receipt, VisibilityTimeout=delay_s)
+
 
 def check_delay(delay_s: int) -> None:
     """Whether SQS delays by so much.

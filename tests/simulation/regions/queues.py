@@ -86,6 +86,10 @@ class Queue:
             self._give(body, delay_s * 1_000 + self._region.scheduler.random.randint(1, 200))
         self._region.meet("warm", "after")
 
+    def put_back(self, receipt: str, *, delay_s: int) -> None:  # noqa: ARG002 -- the port's
+        """See `JobQueue`. Jobs come again after a while of this queue's own, whenever they are to."""
+        self._region.meet("warm", "before")
+
     def _give(self, body: str, delay_ms: int) -> None:
         self._region.scheduler.spawn(lambda: self._work(body), after_ms=delay_ms)
 
@@ -94,6 +98,7 @@ class Queue:
         if self._region.is_frozen:
             self._give(body, again_ms)
             return
-        answer = self._region.run(self._handler, {"Records": [{"messageId": "1", "body": body}]})
+        given = {"messageId": "1", "receiptHandle": "1", "body": body, "attributes": {"ApproximateReceiveCount": "1"}}
+        answer = self._region.run(self._handler, {"Records": [given]})
         if answer is None or answer["batchItemFailures"]:
             self._give(body, again_ms)

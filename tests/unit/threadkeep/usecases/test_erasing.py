@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.conversations import tombstone
-from tests.support.erasing import SECOND_PASS_MS, Region, job, left_of, record
+from tests.support.erasing import SECOND_PASS_MS, Region, job, left_of, record, sqs_record
 from tests.support.house import LAPTOP, PHONE, WORKER, Answer, Frame, House
 from threadkeep.domain import times
 from threadkeep.domain.bounds import QUEUE_DELAY_S_MAX
@@ -395,7 +395,7 @@ def work_until_done(region: Region) -> None:
     for name, queue in (("eraser", region.house.erase_queue), ("herald", region.house.tell_queue)):
         jobs, queue.jobs = queue.jobs, []
         for body, _ in jobs:
-            until_done(lambda name=name, body=body: region.handle(name, [{"messageId": "m", "body": body.decode()}]))  # type: ignore[misc]
+            until_done(lambda name=name, body=body: region.handle(name, [sqs_record(body.decode())]))  # type: ignore[misc]
 
 
 def test_a_job_without_a_tombstone_erases_nothing(answer: Answer) -> None:
