@@ -17,9 +17,11 @@ from tests.support.exports import DATA, chatgpt, expected, listed, write
 from tests.support.house import START_MS, Device, House
 from tests.support.served_house import HouseServer, in_virtual_time
 from tests.unit.client.fake_server import FakeServer
+from tests.unit.client.fake_store import running_store
 from tests.unit.client.importing.test_command import token
 from tests.unit.client.test_cli import served
 from threadkeep_client import Client, text_of
+from threadkeep_client.ids import id_at
 from threadkeep_client.importing.building import Identity
 from threadkeep_client.importing.report import ImportReport
 from threadkeep_client.importing.running import ImportSettings, run_import
@@ -30,6 +32,7 @@ __all__ = ["served"]
 IMPORTER: Final = Device(connection="importer=", user="ann", scope="chat produce")
 MB: Final = 1_000_000
 MEMORY_KIB_MAX: Final = 300 * 1024
+ONE_CONVERSATION_KIB_MAX: Final = 200 * 1024
 
 
 async def bring(client: Client, path: Path) -> ImportReport:
@@ -242,7 +245,7 @@ def write_zip(path: Path, parts: int, count: int) -> None:
         archive.writestr("file-abc.png", os.urandom(100_000))
 
 
-def imported_apart(server: FakeServer, path: Path) -> tuple[dict[str, Any], str, int]:
+def imported_apart(server: FakeServer, path: Path, *, code: int = 0) -> tuple[dict[str, Any], str, int]:
     """Import in a process of its own: the report, what went to stderr, and the most memory that it held, in KiB."""
     # VmHWM is of this process image alone; `getrusage` would count what it was forked from.
     program = (
@@ -251,7 +254,8 @@ def imported_apart(server: FakeServer, path: Path) -> tuple[dict[str, Any], str,
         "print('peak', re.search(r'VmHWM:\\s+(\\d+)', status)[1], file=sys.stderr); sys.exit(code)"
     )
     command = [sys.executable, "-c", program, "import", str(path), "--json", "--url", server.url, "--token", token()]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)  # noqa: S603
+    assert done.returncode == code, done.stderr
     *lines, peak = done.stderr.splitlines()
     return json.loads(done.stdout), "\n".join(lines), int(peak.removeprefix("peak "))
 
@@ -278,3 +282,85 @@ def test_a83_a_large_export_takes_little_memory_shows_progress_and_adds_nothing_
     assert peak_kib < MEMORY_KIB_MAX
     assert second["messages"] == {"added": 0, "already_there": count * 6, "refused": 0}
     assert len(served.service.messages) == count * 6
+
+
+def write_chatgpt(path: Path, texts: list[str]) -> None:
+    write_text(path, [chatgpt("c", texts)])
+
+
+def write_claude(path: Path, texts: list[str]) -> None:
+    """As Claude writes it: the text of a message stands there twice."""
+    time = "2024-01-01T00:00:00Z"
+    messages = [
+        {"uuid": f"m{number}", "sender": ("human", "assistant")[number % 2], "created_at": time, "text": text}
+        | {"content": [{"type": "text", "text": text}]}
+        for number, text in enumerate(texts)
+    ]
+    write_text(path, [{"uuid": "k", "name": "k", "created_at": time, "chat_messages": messages}])
+
+
+def write_own(path: Path, texts: list[str]) -> None:
+    ids = [id_at(1_700_000_000_000 + number, bytes(10)) for number in range(len(texts) + 1)]
+    lines: list[dict[str, Any]] = [{"type": "conversation", "id": ids[0], "title": "o", "metadata": {}}]
+    for number, text in enumerate(texts):
+        said = {
+            "type": "message",
+            "id": ids[number + 1],
+            "conversation": ids[0],
+            "role": ("user", "assistant")[number % 2],
+        }
+        parent = ids[number] if number else None
+        lines.append(said | {"parent": parent, "parts": [{"type": "text", "text": text}], "metadata": {}})
+    path.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), encoding="utf-8")
+
+
+def write_text(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+WRITERS: Final = {"chatgpt": write_chatgpt, "claude": write_claude, "own": write_own}
+PIECE: Final = "Wörter und mehr 🙂 "
+PIECE_BYTES: Final = len(PIECE.encode())
+FORMS: Final = pytest.mark.parametrize("form", WRITERS)
+
+
+@FORMS
+@pytest.mark.parametrize("count", [2_000, 6])
+def test_a83_one_conversation_of_40_mb_takes_little_memory_of_many_messages_or_of_few(
+    served: FakeServer, tmp_path: Path, form: str, count: int
+) -> None:
+    """An export of 36 MB failed as one job; a chat with one reader's whole year in it was held many times over."""
+    path, size = tmp_path / "export", 42 * MB // count // (2 if form == "claude" else 1)
+    texts = [f"{number} {PIECE * (size // PIECE_BYTES)}" for number in range(count)]
+    WRITERS[form](path, texts)
+    assert path.stat().st_size > 40 * MB
+    with running_store() as store:
+        served.service.store = store
+        told, _, peak_kib = imported_apart(served, path)
+    assert told["messages"] == {"added": count, "already_there": 0, "refused": 0}
+    assert told["notes"] == {}
+    kept = sorted((kept.message for kept in served.service.messages.values()), key=lambda one: str(one["id"]))
+    assert [text_of(one["parts"]) for one in kept] == texts
+    assert peak_kib < ONE_CONVERSATION_KIB_MAX
+
+
+@FORMS
+def test_a83_a_message_larger_than_any_is_kept_costs_the_others_nothing(
+    served: FakeServer, tmp_path: Path, form: str
+) -> None:
+    """A conversation over a limit was refused as a whole, for one message that nobody could have kept."""
+    path = tmp_path / "export"
+    WRITERS[form](path, ["before", PIECE * (41 * MB // PIECE_BYTES), "after"])
+    if form == "own":
+        # What is ours is refused, not repaired: nobody exported it so.
+        told, _, peak_kib = imported_apart(served, path, code=1)
+        (refused,) = told["refused"]
+        assert refused["reason"].endswith("take more than 8,388,608 bytes")
+        assert served.service.conversations == {}
+    else:
+        told, _, peak_kib = imported_apart(served, path)
+        assert told["messages"]["added"] == 3
+        assert told["notes"]["contents_dropped"] > 0
+        texts = sorted(text_of(kept.message["parts"]) for kept in served.service.messages.values())
+        assert texts == ["", "after", "before"]
+    assert peak_kib < ONE_CONVERSATION_KIB_MAX

@@ -139,7 +139,7 @@ class _File:
 
     def _try(self, file: BinaryIO, span: Span, place: int) -> None:
         try:
-            self._take(read_value(file, span, each_bytes_max=_TOLD_BYTES_MAX), span, place)
+            self._take(read_value(file, span, each_bytes_max=_TOLD_BYTES_MAX, depth=1), span, place)
         except Exception as error:  # noqa: BLE001 -- one value that nobody foresaw stops no other
             reason = refusal_of(error)
             if self._open is not None:

@@ -22,7 +22,7 @@ WHOLE_BYTES_MAX: Final = 1024 * 1024
 """What is read at once. Larger objects are read field by field, so that no text of theirs is held twice."""
 FIELDS_MAX: Final = 10_000
 """Of an object that is read field by field; one of more is left out."""
-_DEPTH_MAX: Final = 3
+DEPTH_MAX: Final = 3
 """How deep that goes: a node, its message, the message's content."""
 _NAME: Final = re.compile(rb'\s*("(?:[^"\\]|\\.)*")\s*:', re.DOTALL)
 _NAME_BYTES_MAX: Final = 4_096
@@ -49,13 +49,14 @@ class _Budget:
     left: int
 
 
-def read_value(file: BinaryIO, span: Span, *, each_bytes_max: int) -> Any:
+def read_value(file: BinaryIO, span: Span, *, each_bytes_max: int, depth: int = DEPTH_MAX) -> Any:
     """A value: whole up to `WHOLE_BYTES_MAX`; of a larger object the fields, and LEFT_OUT for those that do not fit.
 
     Args:
         file: seekable; its place is changed.
         span: where it lies.
         each_bytes_max: how large each may be that is read of a larger value; all together twice that.
+        depth: how many objects within each other are read field by field.
 
     Raises:
         RefusedError: It is no JSON in UTF-8.
@@ -63,7 +64,7 @@ def read_value(file: BinaryIO, span: Span, *, each_bytes_max: int) -> Any:
     try:
         if span.length <= WHOLE_BYTES_MAX:
             return _load(file, span)
-        return _read(file, span, _Budget(each_bytes_max, 2 * each_bytes_max), _DEPTH_MAX)
+        return _read(file, span, _Budget(each_bytes_max, 2 * each_bytes_max), depth)
     except UnicodeDecodeError as error:
         raise RefusedError("is not UTF-8") from error
     except ValueError as error:

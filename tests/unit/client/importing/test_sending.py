@@ -27,7 +27,7 @@ from tests.support.house import LAPTOP, PHONE, START_MS, Device, House, house, m
 from tests.support.served_house import HouseServer
 from tests.unit.client.importing.test_threadkeep import CONVERSATION, HEAD, MESSAGES, lines
 from threadkeep_client import Client, UnauthorizedError
-from threadkeep_client.importing.building import Built, Identity
+from threadkeep_client.importing.building import Built, Identity, build
 from threadkeep_client.importing.draft import RefusedError
 from threadkeep_client.importing.report import ImportReport
 from threadkeep_client.importing.running import ImportSettings, run_import
@@ -39,6 +39,7 @@ __all__ = ["house"]
 IMPORTER: Final = Device(connection="importer=", user="ann", scope="chat produce")
 OTHER: Final = Device(connection="other=", user="bob", scope="chat produce")
 BRANCHES: Final = DATA / "import-branches.json"
+NEW: Final = CONVERSATION[:-1] + "9"
 
 
 @pytest_asyncio.fixture
@@ -299,3 +300,81 @@ async def test_without_the_scope_the_import_ends_and_says_how_far_it_came(server
     assert [(row.entry.source, row.sent.added) for row in report.incomplete] == [("a", 0)]
     assert report.not_reached == 1
     assert not report.is_whole
+
+
+# --- imported again, changed at its source ---------------------------------------------------------------------------
+
+STANDS = "stands here already and says something else: {}. It stays as it is here"
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "words"),
+    [
+        (0, {"parts": [{"type": "text", "text": "edited"}]}, "its content is another"),
+        (0, {"role": "system"}, "its author is another"),
+        (0, {"metadata": {}}, "its metadata are others"),
+        (1, {"parts": [{"type": "text", "text": "edited"}]}, "its content is another"),
+        (1, {"usage": {"output_tokens": 4}}, "its usage is another"),
+        (1, {"usage": None, "error": None, "status": "complete"}, "it ended otherwise, its usage is another"),
+        (1, {"parent": None}, "it follows another message"),
+    ],
+)
+async def test_what_was_changed_under_its_id_is_refused_and_told_and_nothing_of_it_is_there(
+    client: Client, tmp_path: Path, number: int, change: dict[str, Any], words: str
+) -> None:
+    path = lines(tmp_path, HEAD, *MESSAGES)
+    await run(client, path)
+    before = await client.history(CONVERSATION, leaf="all")
+    changed = [MESSAGES[0], MESSAGES[1]]
+    changed[number] = changed[number] | change
+    more = MESSAGES[0] | {"id": NEW, "parent": None, "parts": [{"type": "text", "text": "another branch"}]}
+    report = await run(client, lines(tmp_path, HEAD, *changed, more))
+    (row,) = report.imported
+    assert (row.sent.added, row.sent.present, row.sent.refused) == (1, 1, 1)
+    ((source, reason),) = row.sent.refusals
+    assert source == MESSAGES[number]["id"]
+    assert reason.startswith(STANDS.format(words)[: -len(". It stays as it is here")])
+    assert reason.endswith("It stays as it is here")
+    assert not report.is_whole
+    kept = {one["id"]: one for one in await client.history(CONVERSATION, leaf="all")}
+    assert [kept[one["id"]] for one in before] == before
+    assert kept.keys() == {one["id"] for one in before} | {NEW}
+    told = json.loads(report.to_json())
+    assert told["messages"] == {"added": 1, "already_there": 1, "refused": 1}
+    assert told["imported"][0]["refused"] == [{"message": source, "reason": reason}]
+
+
+async def test_a_new_branch_at_the_source_is_added_and_nothing_else_is_told(client: Client, tmp_path: Path) -> None:
+    await run(client, lines(tmp_path, HEAD, *MESSAGES))
+    more = MESSAGES[0] | {"id": NEW, "parent": MESSAGES[0]["id"], "parts": [], "role": "assistant"}
+    report = await run(client, lines(tmp_path, HEAD, *MESSAGES, more))
+    assert [(row.sent.added, row.sent.present, row.sent.refused) for row in report.imported] == [(1, 2, 0)]
+    assert report.is_whole
+    assert report.notes == {}
+    assert len(await client.history(CONVERSATION, leaf="all")) == 3
+
+
+@pytest.mark.parametrize("change", [{"title": "Lakes"}, {"metadata": {"mine": 2}}, {"retention_days": 31}])
+async def test_another_title_or_metadata_at_the_source_is_told_and_changes_nothing(
+    client: Client, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    await run(client, lines(tmp_path, HEAD, *MESSAGES))
+    before = await client.get_conversation(CONVERSATION)
+    report = await run(client, lines(tmp_path, HEAD | change, *MESSAGES))
+    assert report.notes == {"heads_kept": 1}
+    assert await client.get_conversation(CONVERSATION) == before
+
+
+async def test_a_file_that_changes_while_it_is_imported_leaves_what_is_there_and_says_so(
+    client: Client, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "f", [chatgpt("c", ["one", "two"])])
+    catalog = listed(path)
+    report = ImportReport.of(catalog)
+    built = build(catalog.entries[0].read(), Identity("acme", "ann"), now_ms=START_MS)
+    path.write_text("gone")
+    so_far = Sent()
+    with pytest.raises(RefusedError, match="is not JSON, or cut off"):
+        await send(client, built, so_far)
+    assert counts(so_far) == (True, 0, 0, 0)
+    assert report.found == 1
