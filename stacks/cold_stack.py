@@ -67,7 +67,7 @@ class ColdStack(cdk.Stack):
                     ],
                 ),
             ],
-            cors=_browser_uploads(settings),
+            cors=_for_browsers(settings),
         )
         cdk.Validations.of(bucket).acknowledge(
             cdk.Acknowledgment(
@@ -89,8 +89,12 @@ class ColdStack(cdk.Stack):
         cdk.CfnOutput(self, "BucketName", value=bucket.bucket_name)
 
 
-def _browser_uploads(settings: Settings) -> list[s3.CorsRule]:
-    """Let pages of the allowed origins put what they were given a URL for; nobody else's, and nothing but that."""
+def _for_browsers(settings: Settings) -> list[s3.CorsRule]:
+    """Let pages of the allowed origins put and get what they were given a URL for; nobody else's, and nothing else.
+
+    S3 answers a request by the first rule that allows its origin, method and headers (S3 user guide, "Using
+    cross-origin resource sharing", recalled 2026-11-29).
+    """
     if not settings.allowed_origins:
         return []
     return [
@@ -100,5 +104,13 @@ def _browser_uploads(settings: Settings) -> list[s3.CorsRule]:
             allowed_origins=[*settings.allowed_origins],
             allowed_headers=["content-type", "x-amz-checksum-sha256"],
             max_age=_PREFLIGHT_S,
-        )
+        ),
+        s3.CorsRule(
+            id="downloads",
+            allowed_methods=[s3.HttpMethods.GET, s3.HttpMethods.HEAD],
+            allowed_origins=[*settings.allowed_origins],
+            allowed_headers=["range"],
+            exposed_headers=["Content-Disposition", "Content-Length", "Content-Range", "ETag"],
+            max_age=_PREFLIGHT_S,
+        ),
     ]

@@ -137,10 +137,29 @@ def test_athenas_columns_are_the_fields_of_a_segments_line(aws: Deployment, regi
 
 
 def test_pages_of_the_allowed_origins_may_put_with_a_digest_and_no_more(bucket: dict[str, Any]) -> None:
-    (rule,) = bucket["Properties"]["CorsConfiguration"]["CorsRules"]
-    assert rule["AllowedMethods"] == ["PUT"]
-    assert rule["AllowedOrigins"] == ["https://chat.example.com", "https://app.example.com"]
-    assert rule["AllowedHeaders"] == ["content-type", "x-amz-checksum-sha256"]
+    rules = bucket["Properties"]["CorsConfiguration"]["CorsRules"]
+    assert {method for rule in rules for method in rule["AllowedMethods"]} == {"PUT", "GET", "HEAD"}
+    assert {tuple(rule["AllowedOrigins"]) for rule in rules} == {
+        ("https://chat.example.com", "https://app.example.com")
+    }
+    puts, _ = rules
+    assert puts["AllowedMethods"] == ["PUT"]
+    assert puts["AllowedHeaders"] == ["content-type", "x-amz-checksum-sha256"]
+
+
+def test_pages_of_the_allowed_origins_may_get_in_ranges_and_read_the_files_name_and_size(
+    bucket: dict[str, Any],
+) -> None:
+    _, gets = bucket["Properties"]["CorsConfiguration"]["CorsRules"]
+    assert gets["AllowedMethods"] == ["GET", "HEAD"]
+    assert gets["AllowedHeaders"] == ["range"]
+    assert gets["ExposedHeaders"] == ["Content-Disposition", "Content-Length", "Content-Range", "ETag"]
+
+
+def test_where_no_page_may_connect_none_may_put_or_get(local: Deployment) -> None:
+    assert not local.settings.allowed_origins
+    for region in local.settings.regions:
+        assert "CorsConfiguration" not in local.only("AWS::S3::Bucket", f"Cold-{region}")["Properties"]
 
 
 def test_the_bucket_outlives_its_stack(bucket: dict[str, Any]) -> None:

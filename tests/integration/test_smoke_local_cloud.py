@@ -63,6 +63,7 @@ NOTHING_TO_SHOW_ON: Final = {
     "address-order",
     "aliases",
     "bucket-copies",
+    "files-browser",
     "push-over-ipv6",
     "replication-conflict",
     "replication-lag",
