@@ -5,7 +5,7 @@ dynalite meters reads by size and writes to the table; ministack meters writes t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -159,7 +159,7 @@ def check_newest_20(calls: list[Call], action: str, *, beside: tuple[str, ...] =
     assert all(call.units <= 1 for call in others)
 
 
-SAID: Final = {
+SAID: Final[dict[str, tuple[Callable[[], Iterator[tuple[str, str]]], int]]] = {
     "usual sizes": (of_usual_sizes, 18),
     "real, short ones": (partial(as_written, 308), 20),
     "real, of the mean length": (partial(as_written, 200), 12),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import count, cycle, islice
+from itertools import count, cycle, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,9 +30,19 @@ QUESTION_CHARS: Final = 250
 ANSWER_CHARS: Final = 1_500
 _BATCH: Final = 25
 """DynamoDB takes no more puts at once."""
-_ROOT: Final = Path(__file__).parents[2]
-_CHATS: Final = _ROOT / "tests" / "data" / "chats-demo.jsonl"
-_RECORDED: Final = _ROOT / "lambdas" / "threadkeep" / "responder" / "recorded_answers.jsonl"
+_CHATS: Final = Path(__file__).parents[1] / "data" / "chats-real.jsonl"
+REAL: Final = [
+    (message["role"], message["text"])
+    for line in _CHATS.read_text("utf-8").splitlines()
+    for message in json.loads(line)["messages"]
+]
+"""Real messages in their order: by whom, and what."""
+REAL_TURNS: Final = [
+    (question, answer)
+    for (_, question), (by, answer) in pairwise(REAL)
+    if by == "assistant" and 3_800 <= len(answer.encode()) <= 4_400
+]
+"""Questions that had an answer of about a thousand tokens, with it."""
 
 
 def table_client(endpoint: str) -> DynamoDBClient:
@@ -66,16 +76,12 @@ class Texts:
     """Texts as people and models wrote them (tests/data/README.md), cut to the usual sizes; each time others."""
 
     def __init__(self) -> None:
-        said: dict[str, list[str]] = {"user": [], "assistant": []}
-        for line in _CHATS.read_text().splitlines():
-            for message in json.loads(line)["messages"]:
-                said[message["role"]].append(message["text"])
-        self._said = {role: "\n\n".join(texts) for role, texts in said.items()}
+        self._said = {role: "\n\n".join(text for by, text in REAL if by == role) for role in ("user", "assistant")}
 
     def cut(self, role: str, number: int, characters: int) -> str:
-        """So many characters, from a place that depends on the number."""
+        """So many characters, the next that there are; beyond the end they begin anew, at another place."""
         said = self._said[role]
-        start = number * 997 % (len(said) - characters)
+        start = number * characters % (len(said) - characters)
         return said[start : start + characters]
 
 
@@ -85,24 +91,16 @@ TEXTS: Final = Texts()
 def of_usual_sizes() -> Iterator[tuple[str, str]]:
     """Questions and answers in turn, with their roles, of the sizes that other stores were measured with."""
     for number in count():
-        yield "user", TEXTS.cut("user", 2 * number, QUESTION_CHARS)
-        yield "assistant", TEXTS.cut("assistant", 2 * number + 1, ANSWER_CHARS)
+        yield "user", TEXTS.cut("user", number, QUESTION_CHARS)
+        yield "assistant", TEXTS.cut("assistant", number, ANSWER_CHARS)
 
 
-def as_written() -> Iterator[tuple[str, str]]:
-    """Messages as people and models wrote them, with their roles, over and over.
+def as_written(first: int = 0) -> Iterator[tuple[str, str]]:
+    """Messages as people and models wrote them, in their order from one on, with their roles, over and over.
 
-    Each comes again after 40 KB: beyond what DEFLATE remembers (32 KiB), so that they compress like others of them.
+    There are more of them than a member of a segment holds: none meets itself again in one.
     """
-    said = [
-        (message["role"], message["text"])
-        for line in _CHATS.read_text().splitlines()
-        for message in json.loads(line)["messages"]
-    ]
-    for line in _RECORDED.read_text().splitlines():
-        turn = json.loads(line)
-        said += [("user", turn["question"]), ("assistant", turn["answer"])]
-    return cycle(said)
+    return islice(cycle(REAL), first, None)
 
 
 def turns(

@@ -35,7 +35,7 @@ _ROOT: Final = bytes(16)
 _ID_BYTES: Final = 16
 _HEAD_BYTES: Final = 36
 _COUNT: Final = bytes(4)
-_FORMAT: Final = b"\x01"
+_FORMAT: Final = b"\x02"
 _RAW: Final = -15
 """zlib's word for DEFLATE without a header of its own, in its largest window."""
 _LEVEL: Final = 6
@@ -48,6 +48,8 @@ _DICTIONARY: Final = DICTIONARY + (
 )
 """As bodies are packed, with what short messages have besides, the likeliest last. Part of the format: what was packed
 with it is read with it, and another dictionary is another format."""
+_PACKER: Final = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, zdict=_DICTIONARY)
+"""Copied for each element: it has read the dictionary already, which takes longer than packing a short message."""
 
 
 class _Rest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,7 +88,7 @@ def to_element(stored: StoredMessage) -> bytes:
         bytes=message.bytes,
         parts=message.parts,
     )
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, zdict=_DICTIONARY)
+    packer = _PACKER.copy()
     packed = packer.compress(encode(rest)) + packer.flush()
     return to_binary(message.id) + (to_binary(message.parent) if message.parent else _ROOT) + _COUNT + _FORMAT + packed
 

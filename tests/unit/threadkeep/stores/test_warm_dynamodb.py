@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import boto3
@@ -14,11 +13,12 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from tests.support.conversations import NOW_MS, conversation, message, noise, text_parts, tombstone
+from tests.support.metered import REAL, REAL_TURNS
 from tests.support.moto_table import TABLE, empty_table, moto_clients
 from threadkeep.domain import ids, times
 from threadkeep.domain.bounds import BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS, RETENTION_MARGIN_MS
 from threadkeep.domain.errors import Unreadable, WarmUnavailable
-from threadkeep.domain.json_values import encode, read_object
+from threadkeep.domain.json_values import read_object
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
 from threadkeep.schema import SORT_HEAD, SORT_PULSE
 from threadkeep.stores import table_keys
@@ -198,7 +198,7 @@ def test_a_message_item_holds_its_facts_beside_one_packed_body(table: Table, sto
     sent = message(key, parts, parent=parent, role="assistant", status="stopped", model="m")
     store.put_message(TENANT, StoredMessage(sent, 7))
     item = table.item(key, f"m#{sent.id}")
-    assert item.pop("b")["B"][:1] == b"\x01"
+    assert item.pop("b")["B"][:1] == b"\x02"
     assert item == {
         "pk": {"S": f"acme#{key.conversation}"},
         "sk": {"S": f"m#{sent.id}"},
@@ -214,14 +214,41 @@ def test_a_message_item_holds_its_facts_beside_one_packed_body(table: Table, sto
     }
 
 
-def test_an_answer_of_4_kb_costs_two_write_units(table: Table, store: WarmDynamoDB) -> None:
+@pytest.mark.parametrize("number", range(len(REAL_TURNS)))
+def test_a_real_answer_of_a_thousand_tokens_costs_two_write_units_with_room_for_names(
+    table: Table, store: WarmDynamoDB, number: int
+) -> None:
+    """The tenant's name is in it: one of eighty bytes more fits."""
     key = create(store)
-    # English as models write it: the words of this project's own licence, 4 KB of them.
-    text = (Path(__file__).parents[4] / "LICENSE").read_text()[1_000:5_096]
-    sent = message(key, text_parts(text), usage=read_object(b'{"input_tokens":900,"output_tokens":1000}'), model="m-1")
+    usage = read_object(b'{"input_tokens":3000,"output_tokens":1000}')
+    extra: dict[str, Any] = {
+        "role": "assistant",
+        "parent": ids.mint(NOW_MS),
+        "usage": usage,
+        "model": "gpt-4o-2024-05-13",
+    }
+    sent = message(key, text_parts(REAL_TURNS[number][1]), **extra)
     store.put_message(TENANT, StoredMessage(sent, NOW_MS))
-    assert 1_024 < item_bytes(table.item(key, f"m#{sent.id}")) <= 2 * 1_024
-    assert len(encode(sent)) > 4 * 1_024
+    assert 1_024 < item_bytes(table.item(key, f"m#{sent.id}")) <= 2 * 1_024 - 20 * len(TENANT)
+
+
+def test_twenty_real_messages_of_up_to_22_kb_of_text_take_no_more_than_three_units(
+    table: Table, store: WarmDynamoDB
+) -> None:
+    """Wherever they stand: 12 KB are three units read consistently, and one and a half read eventually."""
+    key = create(store)
+    texts, items = [], []
+    for role, text in REAL:
+        extra: dict[str, Any] = {"model": "gpt-4o-2024-05-13"} if role == "assistant" else {}
+        sent = message(key, text_parts(text), role=role, parent=ids.mint(NOW_MS), **extra)
+        store.put_message(TENANT, StoredMessage(sent, NOW_MS if role == "assistant" else 0))
+        texts.append(len(text.encode()))
+        items.append(item_bytes(table.item(key, f"m#{sent.id}")))
+    together = [(sum(texts[at : at + 20]), sum(items[at : at + 20])) for at in range(len(REAL) - 19)]
+    within = [taken for said, taken in together if said <= 22_500]
+    assert len(within) >= len(together) // 3
+    assert max(within) <= 12 * 1_024
+    assert sum(items) / len(items) <= 560  # 539 when the dictionary was made
 
 
 @pytest.mark.parametrize(("characters", "where"), [(20_000, "b"), (30_000, "w"), (390_000, "w"), (399 * 1_024, "o")])
