@@ -75,10 +75,11 @@ faults: setup ## Break the code in small ways, each in a copy, and see that the 
 	@$(BIN)/python -m tests.faults
 
 pins: setup ## Resolve requirements/*.in again
-	$(UV) pip compile -q --no-header --no-emit-index-url --python-version 3.11 requirements/dev.in -o requirements/dev.txt
+	$(UV) pip compile -q --no-header --no-emit-index-url --universal --python-version 3.11 requirements/dev.in -o requirements/dev.txt
 	$(UV) pip compile -q --no-header --no-emit-index-url --python-version 3.11 requirements/emulator.in -o requirements/emulator.txt
-	$(UV) pip compile -q --no-header --no-emit-index-url --python-version 3.14 --no-emit-package botocore \
-	  --no-emit-package urllib3 --no-emit-package python-dateutil --no-emit-package six requirements/lambda.in -o requirements/lambda.txt
+	$(UV) pip compile -q --no-header --no-emit-index-url --universal --python-version 3.11 \
+	  --no-emit-package botocore --no-emit-package urllib3 --no-emit-package python-dateutil --no-emit-package six \
+	  requirements/lambda.in -o requirements/lambda.txt
 
 clean: down ## Remove what was built
 	rm -rf .build .local cdk.out $(VENV) .venv-emulator node_modules

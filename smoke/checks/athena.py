@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,15 +14,18 @@ from smoke.registry import check
 from stacks import naming
 from threadkeep import schema
 from threadkeep.stores.table_keys import encode_name
+from threadkeep.stores.zstandard import decompress
 
 _TABLE: Final = "messages"
 _SEGMENT_BYTES_MAX: Final = 4 * 1024 * 1024
 _QUERY_S: Final = 120.0
+_CREATED: Final = "from_unixtime(from_base(substr(replace(id, '-', ''), 1, 12), 16) / 1000.0)"
+"""When a message was created: docs/runbook.md, "Reading the archive"."""
 
 
 @check("athena", seconds_max=180)
 async def a_segment_is_counted_as_it_is_read(ground: Ground) -> Outcome:
-    """Rows of one segment, against its lines; several members of gzip are one file."""
+    """Rows of one segment, against its lines; several frames of Zstandard are one file."""
     bucket = naming.bucket(ground.target.stage, await ground.account(), ground.target.region)
     tenant = encode_name(ground.target.tenant)
     listed = await ground.ask("s3", "list_objects_v2", Bucket=bucket, Prefix=f"{schema.SEGMENTS_PREFIX}{tenant}/")
@@ -32,11 +34,11 @@ async def a_segment_is_counted_as_it_is_read(ground: Ground) -> Outcome:
         return needs_hours("this tenant has no segment yet: a conversation of its has to have rested first")
     key = max(small, key=lambda found: int(found["Size"]))["Key"]
     content = await ground.ask("s3", "get_object", Bucket=bucket, Key=key)
-    lines = gzip.decompress(await asyncio.to_thread(content["Body"].read)).count(b"\n")
+    lines = decompress(await asyncio.to_thread(content["Body"].read)).count(b"\n")
     # Tenant and key are of our own making: percent-encoded names and hexadecimal digits.
     query = (
         f"SELECT count(*) FROM {naming.catalog(ground.target.stage)}.{_TABLE} "  # noqa: S608
-        f"WHERE tenant = '{tenant}' AND \"$path\" = 's3://{bucket}/{key}' AND id IS NOT NULL"
+        f"WHERE tenant = '{tenant}' AND \"$path\" = 's3://{bucket}/{key}' AND {_CREATED} <= now() + INTERVAL '1' DAY"
     )
     workgroup = ground.target.athena_workgroup
     try:

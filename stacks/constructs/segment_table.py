@@ -17,7 +17,6 @@ COLUMNS: Final = {
     "parent": "string",
     "role": "string",
     "status": "string",
-    "created_at": "string",
     "model": "string",
     "reply": "string",
     "tokens": "struct<count:bigint,estimated:boolean>",
@@ -29,7 +28,8 @@ COLUMNS: Final = {
     "usage": "string",
     "error": "string",
 }
-"""A line of a segment. JSON of clients' own is of any shape, and so its text: ``json_extract(parts, '$[0].text')``."""
+"""A line of a segment. JSON of clients' own is of any shape, and so its text: ``json_extract(parts, '$[0].text')``.
+When a message was created is the time in its id: docs/runbook.md has the SQL."""
 
 
 class SegmentTable(Construct):
@@ -38,7 +38,7 @@ class SegmentTable(Construct):
     A tenant's messages are found by its name alone (as keys have it: letters, digits, ``_``, ``-`` and ``~`` as they
     are, all else as ``%XX``), without a list of partitions to keep: every query says ``WHERE tenant = '…'`` (Athena
     user guide, "Supported types for partition projection", read 2026-11-29). Segments may overlap: keep one row of
-    each id.
+    each id. Athena engine 3 reads JSON in Zstandard (user guide, "Use Hive table compression", read 2026-11-29).
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, account: str, database: str, bucket: str) -> None:
@@ -65,7 +65,7 @@ class SegmentTable(Construct):
                 parameters={
                     "EXTERNAL": "TRUE",
                     "classification": "json",
-                    "compressionType": "gzip",
+                    "compressionType": "zstd",
                     "projection.enabled": "true",
                     "projection.tenant.type": "injected",
                     "storage.location.template": segments + "${tenant}/",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,7 +14,7 @@ from msgspec import UNSET
 from tests.support.buckets import ELSEWHERE, HOME, REGIONS, MemoryPeek, Peek, S3Peek, moto_buckets
 from tests.support.conversations import NOW_MS, awkward_object, message, noise, text_parts
 from tests.support.moto_table import moto_clients
-from threadkeep.domain import ids
+from threadkeep.domain import ids, times
 from threadkeep.domain.archive import Manifest, Member, SegmentDamaged
 from threadkeep.domain.bounds import (
     FRAME_BYTES_MAX,
@@ -32,6 +31,7 @@ from threadkeep.stores.buckets_s3 import Bucket
 from threadkeep.stores.cold_memory import ColdMemory
 from threadkeep.stores.cold_s3 import ColdS3
 from threadkeep.stores.warm_items import in_page
+from threadkeep.stores.zstandard import decompress
 
 Break = Callable[[Peek, str], None]
 
@@ -122,7 +122,9 @@ def test_members_asked_for_out_of_order_or_with_a_gap_come_in_order(cold: Cold, 
 
 def test_the_manifest_says_where_and_when_and_how_much(cold: Cold, key: ConversationKey) -> None:
     manifest = cold.store.write(key, conversation(key, 3), now_ms=NOW_MS + 5)
-    assert manifest.object_key == (f"segments/a%2Fb%20c/{key.conversation}/{manifest.first}-{manifest.digest}.jsonl.gz")
+    assert manifest.object_key == (
+        f"segments/a%2Fb%20c/{key.conversation}/{manifest.first}-{manifest.digest}.jsonl.zst"
+    )
     assert (manifest.regions, manifest.archived_ms) == (REGIONS, NOW_MS + 5)
     for bucket in cold.buckets.values():
         assert len(bucket.get(manifest.object_key)) == manifest.size_bytes
@@ -144,15 +146,17 @@ def test_line_breaks_in_a_clients_json_come_back_and_break_no_line(cold: Cold, k
     said = conversation(key, 2, parts=(spread,), metadata=spread)
     manifest = cold.store.write(key, said, now_ms=NOW_MS)
     assert encode(cold.store.read(key, manifest, manifest.members)) == encode(said)
-    lines = gzip.decompress(cold.buckets[HOME].get(manifest.object_key)).decode().splitlines()
+    lines = decompress(cold.buckets[HOME].get(manifest.object_key)).decode().splitlines()
     assert [json.loads(line)["metadata"] for line in lines] == [json.loads(encode(spread))] * 2
 
 
-def test_a_line_is_the_message_of_the_protocol_and_its_epoch(cold: Cold, key: ConversationKey) -> None:
+def test_a_line_is_the_message_with_its_epoch_and_without_the_time_of_its_id(cold: Cold, key: ConversationKey) -> None:
     (stored,) = said = conversation(key, 1)
     manifest = cold.store.write(key, said, now_ms=NOW_MS)
-    (line,) = gzip.decompress(cold.buckets[HOME].get(manifest.object_key)).splitlines()
-    assert json.loads(line) == json.loads(encode(stored.message)) | {"epoch": 0}
+    (line,) = decompress(cold.buckets[HOME].get(manifest.object_key)).splitlines()
+    told = json.loads(encode(stored.message)) | {"epoch": 0}
+    assert told.pop("created_at") == times.to_rfc3339(ids.time_ms(stored.message.id))
+    assert json.loads(line) == told
 
 
 def test_one_ranged_read_gives_neighbouring_members(cold: Cold, key: ConversationKey) -> None:
@@ -174,9 +178,7 @@ def test_a_member_takes_so_many_bytes_and_no_more(cold: Cold, key: ConversationK
     said = [StoredMessage(message(key, text_parts(noise(20_000, seed)), now_ms=NOW_MS + seed), 0) for seed in range(40)]
     manifest = cold.store.write(key, said, now_ms=NOW_MS)
     content = cold.buckets[HOME].get(manifest.object_key)
-    raw = [
-        len(gzip.decompress(content[member.offset : member.offset + member.size_bytes])) for member in manifest.members
-    ]
+    raw = [len(decompress(content[member.offset : member.offset + member.size_bytes])) for member in manifest.members]
     assert all(MEMBER_BYTES_MAX // 2 < size <= MEMBER_BYTES_MAX for size in raw[:-1])
     assert list(cold.store.read(key, manifest, manifest.members)) == said
 

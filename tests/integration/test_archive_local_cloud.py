@@ -109,7 +109,7 @@ async def test_a_life_streamed_gone_cold_read_without_a_difference_woken_cold_ag
     assert await read(client, conversation) == said
     await place.go_cold()
     (segment,) = place.objects("segments")
-    assert segment.endswith(".jsonl.gz")
+    assert segment.endswith(".jsonl.zst")
     assert len(place.objects("bodies")) == 1
     page = await client.list_messages(conversation)
     assert page.tier == "cold"

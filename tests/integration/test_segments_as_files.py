@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from tests.support.conversations import NOW_MS, awkward_object, message, noise, text_parts
-from threadkeep.domain import ids
+from threadkeep.domain import ids, times
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.stores.cold_memory import ColdMemory
 
+RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
 REGION = "eu-central-1"
 KEY = ConversationKey("acme", ids.mint(NOW_MS))
 
@@ -28,7 +31,7 @@ def archived(folder: Path, said: list[StoredMessage]) -> str:
         path = folder / object_key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    return str(folder / "segments" / "*" / "*" / "*.jsonl.gz")
+    return str(folder / "segments" / "*" / "*" / "*.jsonl.zst")
 
 
 def ask(question: str, pattern: str) -> list[tuple[Any, ...]]:
@@ -52,6 +55,16 @@ def test_duckdb_reads_all_members_of_a_segment_as_one_file(tmp_path: Path) -> No
     assert ask("SELECT role, count(*) FROM read_json(?) GROUP BY role ORDER BY role", pattern) == [
         ("assistant", 175),
         ("user", 175),
+    ]
+
+
+def test_an_id_tells_duckdb_when_a_message_was_created(tmp_path: Path) -> None:
+    said = [StoredMessage(message(KEY, now_ms=NOW_MS + 1_001 * number)) for number in range(150)]
+    pattern = archived(tmp_path, said)
+    (question,) = re.findall(r"SELECT epoch_ms\(.*?\) AS created_at", RUNBOOK.read_text("utf-8"))
+    rows = ask(f"{question} FROM read_json(?) ORDER BY id", pattern)
+    assert [times.to_rfc3339(round(at.replace(tzinfo=UTC).timestamp() * 1_000)) for (at,) in rows] == [
+        stored.message.created_at for stored in said
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from typing import Any
 
@@ -14,6 +13,7 @@ from threadkeep.domain import ids
 from threadkeep.domain.json_values import JsonObject, encode, read_object
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.stores.segments import Line, SegmentWriter, read_lines
+from threadkeep.stores.zstandard import decompress
 
 KEY = ConversationKey("acme", ids.mint(NOW_MS))
 
@@ -46,7 +46,7 @@ def test_a_segment_gives_back_every_byte_of_what_clients_wrote(
         writer.add(Line.of(stored))
     segment = writer.finish()
     assert encode([line.to_stored() for line in read_lines(segment.content)]) == encode(said)
-    lines = gzip.decompress(segment.content).split(b"\n")
+    lines = decompress(segment.content).split(b"\n")
     assert lines.pop() == b""
     assert [json.loads(line)["metadata"] for line in lines] == [
         json.loads(encode(metadata)) for _, metadata in contents

@@ -14,7 +14,8 @@ from threadkeep.schema import SORT_KEY, SORT_SEGMENT
 from threadkeep.stores import object_keys
 from threadkeep.stores.warm_items import Item, number, primary_key, text
 
-_FORMAT: Final = "1"
+_FORMAT: Final = "2"
+"""The first one's segments were packed by gzip; no release has written it."""
 
 
 class _PackedMember(msgspec.Struct, frozen=True, array_like=True):

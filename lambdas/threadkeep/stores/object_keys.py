@@ -37,11 +37,11 @@ def blob(key: ConversationKey, digest: str) -> str:
 
 
 def segment(key: ConversationKey, first: str, digest: str) -> str:
-    """Where a segment lies: ``segments/<tenant>/<conversation>/<first id>-<sha256>.jsonl.gz``.
+    """Where a segment lies: ``segments/<tenant>/<conversation>/<first id>-<sha256>.jsonl.zst``.
 
     Its name says what it holds to whoever reads the bucket without us (DuckDB and Athena go by the ending).
     """
-    return f"{SEGMENTS_PREFIX}{_place(key)}{first}-{digest}.jsonl.gz"
+    return f"{SEGMENTS_PREFIX}{_place(key)}{first}-{digest}.jsonl.zst"
 
 
 def export(tenant: str, identifier: str) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
-import gzip
 import io
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,6 +17,7 @@ from smoke.outcome import Outcome, Verdict
 from smoke.registry import all_checks
 from tests.support.smoke import ACCOUNT, REGION, Answer, ToldGround, refusal, target
 from threadkeep import schema
+from threadkeep.stores.zstandard import compress
 
 NOW: Final = dt.datetime(2026, 11, 29, tzinfo=dt.UTC)
 VPC: Final = {"VpcId": "vpc-1", "SubnetIds": ["subnet-1", "subnet-2"], "Ipv6AllowedForDualStack": True}
@@ -52,8 +52,8 @@ RULES: Final = [
         "Transitions": [{"Days": 30, "StorageClass": "GLACIER_IR"}],
     },
 ]
-SEGMENT: Final = gzip.compress(b'{"id": "1"}\n') + gzip.compress(b'{"id": "2"}\n{"id": "3"}\n')
-SEGMENT_KEY: Final = "segments/acme/c/1-f.jsonl.gz"
+SEGMENT: Final = compress(b'{"id": "1"}\n') + compress(b'{"id": "2"}\n{"id": "3"}\n')
+SEGMENT_KEY: Final = "segments/acme/c/1-f.jsonl.zst"
 CACHE: Final = {
     "MajorEngineVersion": "9",
     "CacheUsageLimits": {"DataStorage": {"Maximum": 5, "Unit": "GB"}},
@@ -242,7 +242,7 @@ OTHERWISE: Final[list[tuple[str, dict[str, Answer]]]] = [
         "lifecycle-acts",
         {"s3.list_objects_v2": {"Contents": [{"Key": "exports/x", "LastModified": NOW - dt.timedelta(days=99)}]}},
     ),
-    ("athena", {"s3.get_object": lambda **_: {"Body": io.BytesIO(gzip.compress(b"{}\n"))}}),
+    ("athena", {"s3.get_object": lambda **_: {"Body": io.BytesIO(compress(b"{}\n"))}}),
     ("athena", {"athena.get_query_execution": {"QueryExecution": {"Status": {"State": "FAILED"}}}}),
     (
         "reserved-concurrency",
