@@ -24,7 +24,7 @@ from threadkeep.domain.exports import Format
 from threadkeep.domain.ids import ID_OR_ALL_PATTERN, ID_PATTERN
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Role, Status
-from threadkeep.domain.uploads import SHA256_PATTERN
+from threadkeep.domain.uploads import MEDIA_TYPE_PATTERN, SHA256_PATTERN
 
 Id = Annotated[str, Meta(pattern=ID_PATTERN)]
 Title = Annotated[str, Meta(max_length=TITLE_CHARS_MAX)]
@@ -34,7 +34,7 @@ Held = Annotated[int, Meta(ge=0, lt=2**52)]
 """An epoch that is to be outbid: the next one must still be a `Count`."""
 Limit = Annotated[int, Meta(ge=1, le=PAGE_ITEMS_MAX)]
 PartList = Annotated[list[JsonObject], Meta(max_length=PARTS_MAX)]
-MediaType = Annotated[str, Meta(pattern=r"^[A-Za-z0-9!#$&^_.+-]{1,63}/[A-Za-z0-9!#$&^_.+-]{1,63}\Z")]
+MediaType = Annotated[str, Meta(pattern=MEDIA_TYPE_PATTERN)]
 
 ANY: Final = frozenset({"chat", "produce", "admin"})
 CHAT: Final = frozenset({"chat"})

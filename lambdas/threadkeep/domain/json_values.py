@@ -6,18 +6,17 @@ A client's object is a ``dict[str, Raw]``: its names are read, its values are no
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
 
+from threadkeep.domain.complaints import in_words
+
 JsonObject = dict[str, Raw]
 
 _OBJECT: Final = msgspec.json.Decoder(JsonObject)
 _TEXT: Final = msgspec.json.Decoder(str)
-_QUOTED: Final = re.compile(r"\A(Invalid (?:enum )?value) '.*'(?= - at `|\Z)", re.DOTALL)
-"""How msgspec's errors begin that quote a string as it was sent, whatever its length (msgspec 0.23)."""
 
 
 def encode(value: Any) -> bytes:
@@ -41,9 +40,14 @@ def read_text(value: Raw | None) -> str | None:
     return _TEXT.decode(value)
 
 
-def complaint(error: msgspec.DecodeError) -> str:
-    """What is wrong with a text, and in which field; nothing of what stands there."""
-    return _QUOTED.sub(r"\1", str(error))
+def complaint(error: msgspec.DecodeError, *, root: str = "it") -> str:
+    """What is wrong with a text, and in which field, as a sentence; nothing of what stands there.
+
+    Args:
+        error: of decoding it.
+        root: what it is about, where the whole is wrong.
+    """
+    return in_words(str(error), root=root)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 from threadkeep.domain.bounds import UPLOAD_BYTES_MAX
 
 SHA256_PATTERN: Final = r"^[0-9a-f]{64}\Z"
+MEDIA_TYPE_PATTERN: Final = r"^[A-Za-z0-9!#$&^_.+-]{1,63}/[A-Za-z0-9!#$&^_.+-]{1,63}\Z"
 _REF: Final = re.compile(r"([0-9a-f]{64})\.([1-9][0-9]{0,14})\Z", re.ASCII)
 
 

@@ -59,7 +59,8 @@ def test_what_is_malformed_is_a_bad_request(body: str) -> None:
 
 
 def test_a_bad_request_names_the_field() -> None:
-    assert "$.limit" in refusal('{"action": "conversation.list", "limit": "ten"}').message
+    told = refusal('{"action": "conversation.list", "limit": "ten"}').message
+    assert told == "`limit` must be a whole number, not a string."
 
 
 def test_the_ref_of_a_request_that_fails_is_still_known() -> None:
