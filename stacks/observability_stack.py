@@ -9,6 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from stacks import bulkheads, capabilities, naming
+from stacks.counted import WATCHED
 from stacks.hot_stack import DATA_GIGABYTES_MAX
 from stacks.settings import Settings
 
@@ -37,14 +38,16 @@ class ObservabilityStack(cdk.Stack):
     ) -> None:
         super().__init__(scope, construct_id, **stack)
         self._alarms: list[cloudwatch.Alarm] = []
+        self._is_home = self.region == settings.home_region
         rows = [
             self._gateway({"ApiId": api_id, "Stage": settings.stage}, capabilities.of(settings.target)),
             self._functions(settings),
         ]
         rows.append(self._jobs(settings.stage))
+        rows.append(self._counted())
         if settings.model is not None:
             rows.append(self._answers(settings.stage))
-        if self.region == settings.home_region:
+        if self._is_home:
             rows.append(self._archive(settings.stage))
         if cache is not None:
             # Not `CacheClusterId`, under which serverless caches report nothing (CloudWatch's list-metrics as shown in
@@ -98,6 +101,17 @@ class ObservabilityStack(cdk.Stack):
             _graph("Functions: errors and throttles", *errors.values(), *throttles.values()),
             _graph("Functions: duration, p99", *metrics("Duration", "p99").values()),
         ]
+
+    def _counted(self) -> _Row:
+        """What our own code counts of loss, delay and attack."""
+        graphs: dict[str, list[cloudwatch.IMetric]] = {}
+        for watched in WATCHED:
+            for function in watched.by if self._is_home or not watched.at_home else ():
+                dimensions = {"service": function} | ({"outcome": watched.outcome} if watched.outcome else {})
+                metric = _metric("Threadkeep", watched.metric, "Sum", dimensions)
+                self._alarm(watched.alarm(function), metric, watched.at, minutes=watched.minutes)
+                graphs.setdefault(watched.metric, []).append(metric)
+        return [_graph(name, *metrics) for name, metrics in graphs.items()]
 
     def _jobs(self, stage: str) -> _Row:
         """How far behind the table's stream erasures begin, and jobs that failed again and again."""
@@ -159,8 +173,8 @@ class ObservabilityStack(cdk.Stack):
             _graph("Valkey: connections", metric("CurrConnections", "Maximum")),
         ]
 
-    def _alarm(self, name: str, metric: cloudwatch.IMetric, threshold: int) -> None:
-        """In alarm from the first minute at the threshold; a minute without traffic is a good one."""
+    def _alarm(self, name: str, metric: cloudwatch.IMetric, threshold: int, *, minutes: int = 1) -> None:
+        """In alarm after so many minutes on end at the threshold; a minute without traffic is a good one."""
         self._alarms.append(
             cloudwatch.Alarm(
                 self,
@@ -168,7 +182,7 @@ class ObservabilityStack(cdk.Stack):
                 metric=metric,
                 threshold=threshold,
                 comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-                evaluation_periods=1,
+                evaluation_periods=minutes,
                 treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             )
         )

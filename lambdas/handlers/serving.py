@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from threadkeep import container, telemetry
 from threadkeep.domain.commands import Command
@@ -17,6 +17,8 @@ from threadkeep.usecases.services import Reply, Services
 
 UseCase = Callable[[Services, Caller, Any], Reply]
 Routes = Mapping[type[Command], UseCase]
+_FAILED: Final = {"internal": "RequestsFailed", "unavailable": "RequestsUnavailable"}
+"""Outcomes that an operator is called for, counted over all actions: the function itself has no error to show."""
 
 
 def answer(event: dict[str, Any], routes: Routes) -> dict[str, Any]:
@@ -37,6 +39,8 @@ def answer(event: dict[str, Any], routes: Routes) -> dict[str, Any]:
         outcome = "internal"
         telemetry.note_fault("Fault", error)
         body = write_error(ref, Refused("internal", "Something failed here; it has been noted. Ask again in a moment."))
+    if outcome in _FAILED:
+        telemetry.count(_FAILED[outcome])
     telemetry.count("Requests", action=action if known else "unknown", outcome=outcome)
     return {"statusCode": 200, "body": body.decode()}
 

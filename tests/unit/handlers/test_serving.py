@@ -224,3 +224,20 @@ def test_neither_text_nor_title_nor_token_is_ever_logged(house: House, logged: C
     assert "RuntimeError" in said
     for canary in (CANARY_TITLE, CANARY_TEXT, CANARY_TOKEN):
         assert canary not in said
+
+
+def test_a_request_that_failed_is_counted_over_all_actions_too(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    """The function has no error to show of it, and an alarm cannot add up over actions."""
+
+    def counted() -> set[str]:
+        told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith('{"_aws"')]
+        return {name for line in told for name in line if name.startswith("Requests")}
+
+    house.ok(PHONE, "conversation.create")
+    assert counted() == {"Requests"}
+    house.warm.unavailable = True
+    assert house.say(PHONE, "conversation.create")["code"] == "unavailable"
+    assert counted() == {"Requests", "RequestsUnavailable"}
+    house.replace(warm=Faulty())
+    assert house.say(PHONE, "conversation.create")["code"] == "internal"
+    assert counted() == {"Requests", "RequestsFailed"}

@@ -76,3 +76,32 @@ def test_an_instrumented_handler_counts_and_lets_an_exception_through_without_lo
     assert [(metric["Asked"], metric["outcome"]) for metric in metrics] == [([1.0], "ok"), ([1.0], "ok")]
     assert metrics[0]["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Threadkeep"
     assert CANARY not in json.dumps(lines) + printed.out + printed.err
+
+
+def test_what_has_dimensions_lends_them_to_nothing_else(
+    logged: Callable[[], list[dict[str, Any]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An alarm finds a metric by its very dimensions: here by its function's alone."""
+
+    def handle(_event: dict[str, Any], _context: Any) -> dict[str, Any]:
+        telemetry.count("Awaited")
+        telemetry.count("Asked", action="ping", outcome="ok")
+        telemetry.count("Awaited")
+        return {}
+
+    assert telemetry.instrumented(handle)({}, LambdaContext()) == {}
+    assert logged() == []
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    metrics = {next(iter(line.keys() & {"Asked", "Awaited"})): line for line in told}
+    dimensions = {name: line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] for name, line in metrics.items()}
+    assert {name: [set(one) for one in found] for name, found in dimensions.items()} == {
+        "Asked": [{"service", "action", "outcome"}],
+        "Awaited": [{"service"}],
+    }
+    assert sum(metrics["Awaited"]["Awaited"]) == 2
+    assert {line["service"] for line in told} == {metrics["Asked"]["service"]}
+
+
+def test_an_invocation_that_counts_nothing_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert telemetry.instrumented(lambda _event, _context: {})({}, LambdaContext()) == {}
+    assert capsys.readouterr().out == ""
