@@ -239,5 +239,5 @@ def test_a_request_that_failed_is_counted_over_all_actions_too(house: House, cap
     assert house.say(PHONE, "conversation.create")["code"] == "unavailable"
     assert counted() == {"Requests", "RequestsUnavailable"}
     house.replace(warm=Faulty())
-    assert house.say(PHONE, "conversation.create")["code"] == "internal"
+    assert house.post(PHONE, json.dumps({"action": "conversation.create", "ref": "r"}))["code"] == "internal"
     assert counted() == {"Requests", "RequestsFailed"}
