@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +20,7 @@ from tests.unit.client.fake_server import FakeServer
 from tests.unit.client.fake_service import Json, Refused
 from tests.unit.client.test_cli import line_on_stderr, nowhere, served
 from threadkeep_client.backoff import Backoff
-from threadkeep_client.cli import exporting, main
+from threadkeep_client.cli import downloading, exporting, main
 
 __all__ = ["nowhere", "served"]
 
@@ -23,15 +28,37 @@ CONTENT = b'{"type": "conversation"}\n' * 40_000
 
 
 @contextmanager
-def files(content: bytes, *, status: int = 200, told: int | None = None) -> Iterator[str]:
-    """A store with one file; its address."""
+def files(
+    content: bytes,
+    *,
+    status: int = 200,
+    told: int | None = None,
+    breaks_at: int | None = None,
+    knows_ranges: bool = True,
+    asked: list[str | None] | None = None,
+) -> Iterator[str]:
+    """A store with one file; its address.
+
+    Args:
+        content: of the file.
+        status: of every answer.
+        told: the length that it tells.
+        breaks_at: no answer brings more than that.
+        knows_ranges: whether it gives a part where one is asked for.
+        asked: takes the range of each request.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("content-length", str(len(content) if told is None else told))
+            asked_for = self.headers.get("range")
+            if asked is not None:
+                asked.append(asked_for)
+            start = int(asked_for.removeprefix("bytes=").removesuffix("-")) if asked_for and knows_ranges else 0
+            self.send_response(206 if start else status)
+            self.send_header("content-length", str(len(content) - start if told is None else told))
             self.end_headers()
-            self.wfile.write(content)
+            end = len(content) if breaks_at is None else start + breaks_at * (1 if knows_ranges else len(asked or [0]))
+            self.wfile.write(content[start:end])
             self.close_connection = True
 
         def log_message(self, *_: object) -> None:
@@ -79,7 +106,8 @@ class FakeExports:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporting, "_POLLS", Backoff(base_s=0.01, ceiling_s=0.01, floor_s=0.0))
+    for module, name in ((exporting, "_POLLS"), (downloading, "_PAUSES")):
+        monkeypatch.setattr(module, name, Backoff(base_s=0.01, ceiling_s=0.01, floor_s=0.0))
 
 
 def run(server: FakeServer, *arguments: str) -> int:
@@ -99,7 +127,7 @@ def test_an_export_is_asked_for_waited_for_and_downloaded(
     assert out == ""
     assert err.splitlines() == [
         "exporting: 0 conversations, 0 messages",
-        "exporting: 1 conversations, 2 messages",
+        "exporting: 1 conversation, 2 messages",
         "exporting: 2 conversations, 5 messages",
         f"3 conversations, 7 messages, 1,000,000 bytes in {path}",
     ]
@@ -117,10 +145,26 @@ def test_one_conversation_in_another_form_to_standard_output(
     assert [(asked["format"], asked["conversation"]) for asked in exports.asked] == [("markdown", "mine")]
 
 
-def test_a_failed_export_is_told_by_its_code(served: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
-    FakeExports(served, state="failed", error="too_large")
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("too_large", "too_large: it takes longer than an export may: export single conversations"),
+        ("lost", "lost: nobody finished it: ask again"),
+        ("of a later version", "of a later version"),
+    ],
+)
+def test_a_failed_export_is_told_by_its_code_and_in_words(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], code: str, words: str
+) -> None:
+    FakeExports(served, state="failed", error=code)
     assert run(served) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == "threadkeep: the export failed: too_large"
+    assert capsys.readouterr().err.splitlines()[-1] == f"threadkeep: the export failed: {words}"
+
+
+def test_every_code_of_the_protocol_has_words() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
+    (codes,) = re.findall(r"`failed` \(`error`: ([^)]*)\)", text)
+    assert set(re.findall(r"`(\w+)`", codes)) == set(exporting._REASONS)
 
 
 def test_messages_that_no_store_could_give_are_told(
@@ -162,3 +206,96 @@ def test_a_form_that_there_is_not_is_two(served: FakeServer) -> None:
     with pytest.raises(SystemExit) as ended:
         run(served, "--format", "pdf")
     assert ended.value.code == 2
+
+
+@pytest.mark.parametrize("knows_ranges", [True, False])
+@pytest.mark.parametrize("to_file", [True, False])
+def test_a_download_that_breaks_off_goes_on_where_it_was(
+    served: FakeServer, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], *, knows_ranges: bool, to_file: bool
+) -> None:
+    path, asked = tmp_path / "f", list[str | None]()
+    with files(CONTENT, breaks_at=300_000, knows_ranges=knows_ranges, asked=asked) as url:
+        FakeExports(served, url=url)
+        assert run(served, *(["-o", str(path)] if to_file else [])) == 0
+    assert (path.read_bytes() if to_file else capfdbinary.readouterr().out) == CONTENT
+    assert asked == [None, "bytes=300000-", "bytes=600000-", "bytes=900000-"]
+
+
+def test_a_link_that_has_run_out_meanwhile_is_asked_for_anew(served: FakeServer, tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    with files(CONTENT, breaks_at=600_000) as url, files(b"", status=403) as old:
+        exports = FakeExports(served, url=url)
+        exports._done = _Links(exports._done, iter([url, old, url]))
+        assert run(served, "-o", str(path)) == 0
+    assert path.read_bytes() == CONTENT
+
+
+class _Links(dict[str, Any]):
+    """What is told of an export that is done: another link each time."""
+
+    def __init__(self, done: dict[str, Any], links: Iterator[str]) -> None:
+        super().__init__(done)
+        self._links = links
+
+    def keys(self) -> Any:
+        self["url"] = next(self._links)
+        return super().keys()
+
+
+def test_progress_of_a_large_download_is_told(
+    served: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "_LINE_BYTES", 400_000)
+    with files(CONTENT) as url:
+        FakeExports(served, url=url)
+        assert run(served, "-o", str(tmp_path / "f")) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("downloading: ")]
+    assert len(lines) == 2
+    assert all(line.endswith(" of 1,000,000 bytes") for line in lines)
+
+
+def test_where_the_file_cannot_be_written_it_is_said_at_once(
+    served: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, asked = tmp_path / "none" / "f", list[str | None]()
+    with files(CONTENT, asked=asked) as url:
+        FakeExports(served, url=url)
+        assert run(served, "-o", str(path)) == 2
+    assert (
+        capsys.readouterr().err.splitlines()[-1] == f"threadkeep: {path} cannot be written: No such file or directory"
+    )
+    assert asked == []
+
+
+def test_ctrl_c_ends_a_download_at_its_next_piece_and_leaves_no_file(served: FakeServer, tmp_path: Path) -> None:
+    path, came, go_on = tmp_path / "f", threading.Event(), threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(CONTENT)
+            came.set()
+            go_on.wait(20)
+            with contextlib.suppress(OSError):
+                self.wfile.write(CONTENT)
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        FakeExports(served, url=f"http://127.0.0.1:{server.server_port}/")
+        command = [sys.executable, "-m", "threadkeep_client.cli", "export", "-o", str(path)]
+        command += ["--url", served.url, "--token", "t"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+            assert came.wait(30)
+            process.send_signal(signal.SIGINT)
+            go_on.set()
+            _, err = process.communicate(timeout=30)
+        server.shutdown()
+        thread.join()
+    assert (process.returncode, err.splitlines()[-1]) == (130, "threadkeep: interrupted")
+    assert list(tmp_path.iterdir()) == []

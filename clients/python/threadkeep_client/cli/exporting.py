@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import urllib.error
-import urllib.request
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from http.client import HTTPException
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final, get_args
-from urllib.parse import urlsplit
+from typing import Final, get_args
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
 from threadkeep_client.backoff import Backoff
+from threadkeep_client.cli.downloading import Progress, download
 from threadkeep_client.cli.errors import CommandError, naming_wrong_ids
 from threadkeep_client.cli.target import Target
+from threadkeep_client.cli.terminal import counted
 from threadkeep_client.client import Client
 from threadkeep_client.keeping import Export, ExportFormat
 
 FORMATS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
-_CHUNK_BYTES: Final = 256 * 1024
-_SILENCE_S: Final = 60.0
-"""How long the store may say nothing while a file comes."""
 _POLLS: Final = Backoff(base_s=1.0, ceiling_s=10.0, floor_s=1.0)
+_LINE_BYTES: Final = 64 * 1024 * 1024
+"""How much comes between two lines of progress, where there is no terminal."""
+_REASONS: Final = {
+    "not_found": "there is no such conversation of yours any more",
+    "unavailable": "a store is away: ask again later",
+    "too_large": "it takes longer than an export may: export single conversations",
+    "unsettled": "conversations went cold while it was made, every time: ask again",
+    "lost": "nobody finished it: ask again",
+    "internal": "the service has a fault: ask again, or tell its operator",
+}
+"""The codes by which an export fails (protocol, section 7)."""
 
 
 async def export_file(target: Target, conversation: str | None, *, form: ExportFormat, path: Path | None) -> int:
@@ -37,16 +47,17 @@ async def export_file(target: Target, conversation: str | None, *, form: ExportF
         with naming_wrong_ids(conversation):
             export = await client.create_export(conversation, form=form)
         export = await _finished(client, export)
-    if export["state"] != "done" or "url" not in export:
-        raise CommandError(f"the export failed: {export.get('error', 'it has no file')}")
-    url = export["url"]
-    size = await asyncio.to_thread(_download, url, path)
-    _say(
-        f"{export.get('conversations', 0):,} conversations, {export.get('messages', 0):,} messages, {size:,} bytes"
-        + (f" in {path}" if path is not None else "")
-    )
+        if export["state"] != "done" or "url" not in export:
+            raise CommandError(f"the export failed: {_why_failed(export)}")
+
+        async def renew() -> str:
+            return (await client.get_export(export["id"])).get("url", "")
+
+        with _progress() as progress:
+            size = await download(export["url"], renew, path, progress)
+    _say(f"{_counts(export)}, {size:,} bytes" + (f" in {path}" if path is not None else ""))
     if skipped := export.get("skipped", 0):
-        _say(f"{skipped:,} messages could not be read from any store; the file says where they stood")
+        _say(f"{counted(skipped, 'message')} could not be read from any store; the file says where")
         return 1
     return 0
 
@@ -57,7 +68,7 @@ async def _finished(client: Client, export: Export) -> Export:
     for pause_s in _POLLS.pauses():
         if export["state"] != "running":
             return export
-        line = f"exporting: {export.get('conversations', 0):,} conversations, {export.get('messages', 0):,} messages"
+        line = f"exporting: {_counts(export)}"
         if line != told:
             _say(line)
             told = line
@@ -66,49 +77,40 @@ async def _finished(client: Client, export: Export) -> Export:
     raise AssertionError("pauses never end")
 
 
-def _download(url: str, path: Path | None) -> int:
-    """Fetch the file piece by piece; how many bytes it has. A file appears whole, or not at all.
-
-    Raises:
-        CommandError: It cannot be had, or not be written.
-    """
-    if urlsplit(url).scheme not in {"http", "https"}:
-        raise CommandError("the link to the export is none of HTTP")
-    part = None if path is None else path.with_name(f"{path.name}.part")
-    try:
-        with (
-            urllib.request.urlopen(url, timeout=_SILENCE_S) as answer,  # noqa: S310 -- looked at above
-            _output(part) as file,
-        ):
-            size = _copy(answer.read, file, answer.headers.get("content-length"))
-        if part is not None and path is not None:
-            part.replace(path)
-    except BrokenPipeError:
-        raise  # whoever read our standard output has gone
-    except urllib.error.HTTPError as refused:
-        refused.close()
-        raise CommandError(f"the file of the export cannot be had: HTTP {refused.code}") from refused
-    except (OSError, HTTPException) as error:
-        raise CommandError(f"the export cannot be downloaded: {error}") from error
-    finally:
-        if part is not None:
-            part.unlink(missing_ok=True)
-    return size
+def _counts(export: Export) -> str:
+    conversations = counted(export.get("conversations", 0), "conversation")
+    return f"{conversations}, {counted(export.get('messages', 0), 'message')}"
 
 
-def _output(part: Path | None) -> AbstractContextManager[IO[bytes]]:
-    return nullcontext(sys.stdout.buffer) if part is None else part.open("wb")
+def _why_failed(export: Export) -> str:
+    code = export.get("error", "it has no file")
+    return f"{code}: {_REASONS[code]}" if code in _REASONS else code
 
 
-def _copy(read: Callable[[int], bytes], file: IO[bytes], told: str | None) -> int:
-    size = 0
-    while chunk := read(_CHUNK_BYTES):
-        file.write(chunk)
-        size += len(chunk)
-    file.flush()
-    if told is not None and size != int(told):
-        raise OSError(f"{size:,} of {int(told):,} bytes came")
-    return size
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A bar on a terminal; else a line now and then. Both on stderr."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines()
+        return
+    with Bar(
+        TextColumn("downloading"), BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console, transient=True
+    ) as bar:
+        task = bar.add_task("downloading", total=None)
+        yield lambda size, total: bar.update(task, completed=size, total=total)
+
+
+def _lines() -> Progress:
+    told = 0
+
+    def show(size: int, total: int | None) -> None:
+        nonlocal told
+        if size // _LINE_BYTES > told:
+            told = size // _LINE_BYTES
+            _say(f"downloading: {size:,}" + (f" of {total:,} bytes" if total is not None else " bytes"))
+
+    return show
 
 
 def _say(line: str) -> None:

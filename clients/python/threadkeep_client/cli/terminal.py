@@ -13,3 +13,8 @@ _CONTROLS: Final = {
 def printable(text: str) -> str:
     """The text without control characters: whoever wrote it must not steer the terminal of whoever reads it."""
     return text.translate(_CONTROLS)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 message`, `2,000 messages`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
