@@ -257,9 +257,15 @@ def test_a_cold_context_is_three_small_reads_of_the_table_and_two_ranged_reads(c
     assert [cold.held(call)[0].message.id for call in given][1] == cold.stored[0].message.id
 
 
-def test_a_settled_tail_takes_little_more_than_its_messages_packed(hot: Hot) -> None:
+@pytest.mark.parametrize("said", SAID)
+def test_a_settled_tail_takes_little_more_than_its_messages_packed(hot: Hot, said: str) -> None:
+    hot.conversation = hot.house.conversation()
+    stored = turns(hot.house, hot.conversation, 60, SAID[said]())
+    for each in stored:
+        hot.house.warm.put_message("acme", each)
+    hot.read("context.read")
     name = HotKeys(hot.house.key(hot.conversation)).tail
     kept = hot.server.llen(name)
-    packed = sum(len(pack(each.message)) for each in hot.stored[-kept:])
+    packed = sum(len(pack(each.message)) for each in stored[-kept:])
     assert kept >= 20
     assert hot.server.memory_usage(name, samples=0) <= 1.2 * packed + 200

@@ -3,7 +3,7 @@
 ::
 
     1 byte    format
-    8 bytes   BLAKE2b over the conversation's and the message's id and all that follows
+    16 bytes  BLAKE2b over the conversation's and the message's id and all that follows
     n bytes   deflate (RFC 1951) of a JSON object in UTF-8, after `threadkeep.stores.packing_dictionary`
 
 Client JSON in it stands byte for byte as it came in, so numbers keep their kind and every digit, and what a table
@@ -26,7 +26,7 @@ from threadkeep.domain.ops import Parts
 from threadkeep.stores.packing_dictionary import DICTIONARY
 
 _FORMAT: Final = 2
-_DIGEST_BYTES: Final = 8
+_DIGEST_BYTES: Final = 16
 _HEADER_BYTES: Final = 1 + _DIGEST_BYTES
 _RAW: Final = -zlib.MAX_WBITS
 """Without zlib's own header and checksum, which would say less than ours."""

@@ -40,11 +40,11 @@ _RAW: Final = -15
 """zlib's word for DEFLATE without a header of its own, in its largest window."""
 _LEVEL: Final = 6
 _DICTIONARY: Final = DICTIONARY + (
-    b'{"role":"system","tokens":{"count":1},"metadata":{"model":"claude-gpt-","reply":"01","error":{"code":"",'
-    b'"status":"stopped","status":"failed","status":"interrupted"{"role":"tool","tokens":{"count":1'
+    b'"tokens":{"count":1,"estimated":true},"bytes":{"role":"system","metadata":{"model":"claude-gpt-","reply":"01",'
+    b'"error":{"code":"","status":"stopped","status":"failed","status":"interrupted"{"role":"tool",'
     b'"model":"gpt-"usage":{"input_tokens":,"output_tokens":},"parts":[{"type":"tool_call","call_id":"call_","name":"'
-    b'{"role":"assistant","epoch":17{"role":"assistant","epoch":18,"tokens":{"count":1},"parts":[{"type":"text","text":"'
-    b'{"role":"user","tokens":{"count":1,"estimated":true},"parts":[{"type":"text","text":"'
+    b'{"role":"assistant","epoch":18,"model":"gpt-{"role":"assistant","epoch":17,"parts":[{"type":"text","text":"'
+    b'{"role":"user","parts":[{"type":"text","text":"'
 )
 """As bodies are packed, with what short messages have besides, the likeliest last. Part of the format: what was packed
 with it is read with it, and another dictionary is another format."""
@@ -53,12 +53,12 @@ _PACKER: Final = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW, zdict=_DICTIONARY
 
 
 class _Rest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What of a message stands neither in its element's head nor in its key."""
+    """What of a message stands neither in its element's head nor in its key, nor follows from the rest of it."""
 
     role: Role
     status: Status = "complete"
     epoch: int = 0
-    tokens: Tokens
+    tokens: Tokens | UnsetType = UNSET
     metadata: JsonObject = {}
     model: str | UnsetType = UNSET
     reply: str | UnsetType = UNSET
@@ -79,7 +79,7 @@ def to_element(stored: StoredMessage) -> bytes:
         role=message.role,
         status=message.status,
         epoch=stored.epoch,
-        tokens=message.tokens,
+        tokens=UNSET if message.tokens == _tokens(message.parts, message.usage) else message.tokens,
         metadata=message.metadata,
         model=message.model,
         reply=message.reply,
@@ -108,7 +108,7 @@ def from_element(conversation: str, element: bytes) -> StoredMessage | None:
         status=rest.status,
         created_at=times.to_rfc3339(ids.time_ms(identifier)),
         metadata=rest.metadata,
-        tokens=rest.tokens,
+        tokens=_tokens(rest.parts, rest.usage) if rest.tokens is UNSET else rest.tokens,
         parts=rest.parts,
         bytes=rest.bytes,
         usage=rest.usage,
@@ -117,6 +117,11 @@ def from_element(conversation: str, element: bytes) -> StoredMessage | None:
         reply=rest.reply,
     )
     return StoredMessage(message, rest.epoch)
+
+
+def _tokens(parts: Parts | UnsetType, usage: JsonObject | UnsetType) -> Tokens:
+    """How many it takes as far as can be told from its content."""
+    return Tokens.of(() if parts is UNSET else parts, None if usage is UNSET else usage)
 
 
 def first_kind(stored: StoredMessage, element: bytes) -> Literal["whole", "id", "none"]:
