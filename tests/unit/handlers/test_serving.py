@@ -226,7 +226,9 @@ def test_neither_text_nor_title_nor_token_is_ever_logged(house: House, logged: C
         assert canary not in said
 
 
-def test_a_request_that_failed_is_counted_over_all_actions_too(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_request_that_failed_is_counted_over_all_actions_too(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The function has no error to show of it, and an alarm cannot add up over actions."""
 
     def counted() -> set[str]:
