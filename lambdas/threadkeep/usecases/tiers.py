@@ -194,14 +194,13 @@ class History:
             first, last = min(member.first for member in lost), max(member.last for member in lost)
             below = self.page(before=first, after=after, limit=self._batch)
             wanted = below.messages[0].message.id if below.messages else None
-            # What is lost right below it is told with it, as one: the path is led past all of that.
-            further = [
-                damaged
-                for damaged in self.damaged_in(before=first, down_to=wanted or after)
-                if wanted is None or damaged.first > wanted
+            # What is lost below it is told with it, as one, though it may reach up into it: the path is led past that.
+            lost += [
+                member
+                for member in (place.member for place in self._segments.lost.values())
+                if (wanted or "") < member.first < first and member.last > (after or "")
             ]
-            count = sum(member.count for member in lost) + sum(damaged.count for damaged in further)
-            stretch = Damaged(min([first, *(damaged.first for damaged in further)]), last, count)
+            stretch = Damaged(min(member.first for member in lost), last, sum(member.count for member in lost))
             self.damaged += [] if stretch in self.damaged else [stretch]
 
     def known_path(self, start: str | None) -> Iterator[StoredMessage]:

@@ -431,6 +431,18 @@ def test_neighbouring_segments_that_are_damaged_hide_nothing_on_either_side(
         assert len(cursors) == len(set(cursors))
 
 
+def test_damage_that_reaches_up_into_other_damage_is_told_with_it(tale: Tale) -> None:
+    """The older segment ends within the younger one: what it held below that was left out without a word."""
+    chain = tale.chain(10)
+    tale.rest()
+    for run in ([chain[0], chain[3]], [chain[1], chain[2], *chain[4:8]]):
+        tale.damage(tale.archive(run), 0)
+    for leaf in (None, chain[-1], chain[7], "all"):
+        reply = tale.house.ok(PHONE, "message.list", conversation=tale.conversation, leaf=leaf)
+        assert [message["id"] for message in reply["messages"]] == ([] if leaf == chain[7] else chain[:7:-1])
+        assert reply["damaged"] == [{"first": chain[0], "last": chain[7], "count": 8}]
+
+
 def test_the_tail_that_a_cold_page_warms_serves_the_next_one(tale: Tale) -> None:
     chain = tale.chain(500)
     tale.rest()
