@@ -62,13 +62,13 @@ def _parser() -> argparse.ArgumentParser:
 
     token = commands.add_parser("token", help="print a token of the local cloud")
     token.add_argument("--sub", default=DEFAULT_SUB, help="the user (%(default)s)")
-    token.add_argument("--tenant", default=DEFAULT_TENANT, help="(%(default)s)")
+    token.add_argument("--tenant", default=DEFAULT_TENANT, help="the user's tenant (%(default)s)")
     token.add_argument("--scope", default=_SCOPES, help="space separated: chat, produce, admin (%(default)s)")
     token.add_argument("--minutes", type=_at_least_one, default=60, help="how long it lives (%(default)s)")
 
     where = argparse.ArgumentParser(add_help=False)
-    where.add_argument("--url", help="of the deployment (else THREADKEEP_URL, else the local cloud that is up)")
-    where.add_argument("--token", help="(else THREADKEEP_TOKEN, else minted by the local cloud)")
+    where.add_argument("--url", help="address of the deployment (else THREADKEEP_URL, else the local cloud that is up)")
+    where.add_argument("--token", help="of the user who asks (else THREADKEEP_TOKEN, else minted by the local cloud)")
 
     talk = commands.add_parser("chat", parents=[where], help="write messages, and see live what others answer")
     talk.add_argument("conversation", nargs="?", help="its id; absent: a new one")
@@ -76,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
 
     show = commands.add_parser("history", parents=[where], help="print a conversation, or list them")
     show.add_argument("conversation", nargs="?", help="its id; absent: list the conversations")
-    show.add_argument("--leaf", help="the branch that ends there; `all`: every branch (where it was left)")
+    show.add_argument(
+        "--leaf", help="the branch that ends at this message; `all`: every branch; absent: where it was left"
+    )
     show.add_argument("--json", action="store_true", help="one JSON object a line")
 
     bring = commands.add_parser("import", parents=[where], help="import conversations that were exported elsewhere")
@@ -87,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
 
     take = commands.add_parser("export", parents=[where], help="export a conversation, or all of yours, to a file")
     take.add_argument("conversation", nargs="?", help="its id; absent: all of them")
-    take.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="(%(default)s)")
+    take.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="form of the file (%(default)s)")
     take.add_argument("-o", "--output", type=Path, help="the file; absent: standard output")
 
     end = commands.add_parser("delete", parents=[where], help="delete a conversation for good; tells its receipt")

@@ -133,9 +133,15 @@ def _tell(report: ImportReport, *, as_json: bool) -> None:
     table.add_row("seconds", f"{report.seconds:.1f}")
     Console().print(table)
     _name_imported(report)
+    _tell_what_is_amiss(report)
+
+
+def _tell_what_is_amiss(report: ImportReport) -> None:
     console = Console(stderr=True, soft_wrap=True)
+    if report.notes:
+        console.print(Text("what was repaired, left out or left as it was:"))
     for name, count in report.notes.items():
-        console.print(Text(f"{count:,} {NOTES[name]}"))
+        console.print(Text(f"{count:>7,}  {NOTES[name]}"))
     lines = [
         f"incomplete: {row.entry.file.name}, conversation {row.entry.source}: {row.reason}" for row in report.incomplete
     ]

@@ -14,11 +14,11 @@ from typing import Final
 
 from threadkeep_client.importing import threadkeep
 from threadkeep_client.importing.chatgpt_content import is_call, read_parts
-from threadkeep_client.importing.draft import Content, Draft, Node, RefusedError, title_of
-from threadkeep_client.importing.keeping import PARTS_BYTES_MAX, imported, role_of, said_by
+from threadkeep_client.importing.draft import Content, Draft, Node, RefusedError
+from threadkeep_client.importing.keeping import PARTS_BYTES_MAX, drafted, role_of, said_by
 from threadkeep_client.importing.spans import Span
 from threadkeep_client.importing.times import to_ms
-from threadkeep_client.importing.values import Outline, Values
+from threadkeep_client.importing.values import Outline, Values, changed
 from threadkeep_client.wire import JsonObject, Status
 
 _STATUSES: Final[dict[str, Status]] = {
@@ -26,7 +26,7 @@ _STATUSES: Final[dict[str, Status]] = {
     "finished_partial_completion": "stopped",
     "in_progress": "interrupted",
 }
-_READ: Final = frozenset({"id", "conversation_id", "title", "create_time", "mapping", "current_node"})
+_READ: Final = frozenset({"id", "conversation_id", "metadata"})
 _USUAL: Final[JsonObject] = {
     "content_type": "text",
     "status": "finished_successfully",
@@ -52,23 +52,20 @@ def read(path: Path, span: Span, source: str) -> Draft:
     """
     outline = Outline.read(path, span, "mapping", "{", each_bytes_max=PARTS_BYTES_MAX)
     if outline.values is None:
-        raise RefusedError("its `mapping` is no object, so it has no messages")
+        raise RefusedError("its `mapping`, which holds the messages, must be an object")
     notes: Counter[str] = Counter()
-    nodes = _Nodes(outline.values, outline.names)
-    found = nodes.read_all(notes)
-    fields = outline.fields
-    current = fields.get("current_node")
-    rest = {name: field for name, field in fields.items() if name not in _READ and name != "metadata"}
-    draft = Draft(
-        form="chatgpt",
-        source=source,
-        title=title_of(fields.get("title"), notes),
-        created_ms=to_ms(fields.get("create_time")),
-        nodes=found,
+    nodes, fields = _Nodes(outline.values, outline.names), outline.fields
+    draft = drafted(
+        "chatgpt",
+        source,
+        fields,
+        notes,
+        title="title",
+        created="create_time",
+        current="current_node",
+        read=_READ,
+        nodes=nodes.read_all(notes),
         content_of=nodes.content_of,
-        current=current if isinstance(current, str) else None,
-        metadata=imported("chatgpt", {"id": source}, rest, notes),
-        notes=notes,
     )
     if threadkeep.own_of(fields) is None:
         return draft
@@ -122,10 +119,9 @@ class _Nodes:
         return threadkeep.own_of(self._message(node)) or {}
 
     def _message(self, node: Node) -> JsonObject:
-        value = self._values[node.place]
-        message = value.get("message") if isinstance(value, dict) else None
+        message = self._values.object_at(node.place).get("message")
         if not isinstance(message, dict):
-            raise RefusedError("has changed while it was read")
+            raise changed()
         return message
 
 

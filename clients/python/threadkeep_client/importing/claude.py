@@ -12,8 +12,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-from threadkeep_client.importing.draft import Content, Draft, Node, RefusedError, title_of
-from threadkeep_client.importing.keeping import PARTS_BYTES_MAX, data_part, imported, said_by
+from threadkeep_client.importing.draft import Content, Draft, Node, RefusedError
+from threadkeep_client.importing.keeping import PARTS_BYTES_MAX, data_part, drafted, said_by
 from threadkeep_client.importing.spans import Span
 from threadkeep_client.importing.times import to_ms
 from threadkeep_client.importing.values import LEFT_OUT, Outline, Values
@@ -21,7 +21,7 @@ from threadkeep_client.wire import JsonObject, Part
 
 _NO_PARENT: Final = "00000000-0000-4000-8000-000000000000"
 """What newer exports name as the parent of a first message."""
-_READ: Final = frozenset({"uuid", "name", "created_at", "chat_messages", "current_leaf_message_uuid"})
+_READ: Final = frozenset({"uuid"})
 _READ_OF_MESSAGE: Final = frozenset(
     {"uuid", "text", "content", "sender", "created_at", "parent_message_uuid", "attachments", "files", "files_v2"}
 )
@@ -40,21 +40,20 @@ def read(path: Path, span: Span, source: str) -> Draft:
     """
     outline = Outline.read(path, span, "chat_messages", "[", each_bytes_max=PARTS_BYTES_MAX)
     if outline.values is None:
-        raise RefusedError("its `chat_messages` is no list, so it has no messages")
+        raise RefusedError("its `chat_messages` must be a list of messages")
     notes: Counter[str] = Counter()
-    fields, values = outline.fields, outline.values
-    current = fields.get("current_leaf_message_uuid")
-    rest = {name: field for name, field in fields.items() if name not in _READ}
-    return Draft(
-        form="claude",
-        source=source,
-        title=title_of(fields.get("name"), notes),
-        created_ms=to_ms(fields.get("created_at")),
+    values = outline.values
+    return drafted(
+        "claude",
+        source,
+        outline.fields,
+        notes,
+        title="name",
+        created="created_at",
+        current="current_leaf_message_uuid",
+        read=_READ,
         nodes=_nodes(values, notes),
-        content_of=lambda node: _content(node.source, _message(values, node), Counter()),
-        current=current if isinstance(current, str) else None,
-        metadata=imported("claude", {"id": source}, rest, notes),
-        notes=notes,
+        content_of=lambda node: _content(node.source, values.object_at(node.place), Counter()),
     )
 
 
@@ -98,13 +97,6 @@ def _name(place: str, taken: dict[str, str]) -> str:
         place = f"#{place}"
     taken[place] = place
     return place
-
-
-def _message(values: Values, node: Node) -> JsonObject:
-    message = values[node.place]
-    if not isinstance(message, dict):
-        raise RefusedError("has changed while it was read")
-    return message
 
 
 def _content(name: str, message: JsonObject, notes: Counter[str]) -> Content:

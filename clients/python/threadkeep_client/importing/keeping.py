@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from threadkeep_client.frames import json_bytes
-from threadkeep_client.importing.draft import ROLES, Content, Form, model_of
+from threadkeep_client.importing.draft import ROLES, Content, Draft, Form, Node, model_of, title_of
+from threadkeep_client.importing.times import to_ms
 from threadkeep_client.wire import JsonObject, Part, Role, Status
 
 METADATA_BYTES_MAX: Final = 16 * 1024
@@ -65,6 +66,48 @@ def _size(name: str, value: Any) -> int | None:
         return json_bytes(name) + json_bytes(value) + len(":,")
     except (ValueError, TypeError):
         return None  # infinite, or not a number: JSON has no word for it
+
+
+def drafted(
+    form: Form,
+    source: str,
+    fields: Mapping[str, Any],
+    notes: Counter[str],
+    *,
+    title: str,
+    created: str,
+    current: str,
+    read: frozenset[str],
+    nodes: list[Node],
+    content_of: Callable[[Node], Content],
+) -> Draft:
+    """What a conversation of another service comes to.
+
+    Args:
+        form: the export's.
+        source: the conversation's id there.
+        fields: of the conversation, without its messages.
+        notes: counts what had to be repaired or left out.
+        title: how the field is called that holds its title,
+        created: the time of its beginning,
+        current: the message at which its reader left it.
+        read: fields that are read otherwise, or not kept.
+        nodes: as `Draft` has them.
+        content_of: likewise.
+    """
+    left_at = fields.get(current)
+    rest = {name: field for name, field in fields.items() if name not in read | {title, created, current}}
+    return Draft(
+        form=form,
+        source=source,
+        title=title_of(fields.get(title), notes),
+        created_ms=to_ms(fields.get(created)),
+        nodes=nodes,
+        content_of=content_of,
+        current=left_at if isinstance(left_at, str) else None,
+        metadata=imported(form, {"id": source}, rest, notes),
+        notes=notes,
+    )
 
 
 def said_by(

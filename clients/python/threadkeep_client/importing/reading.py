@@ -20,7 +20,7 @@ def form_of(value: object) -> Form:
         RefusedError: It is no conversation.
     """
     if not isinstance(value, dict):
-        raise RefusedError("is no object, so no conversation")
+        raise RefusedError("is no object, so it is no conversation")
     if "mapping" in value:
         return "chatgpt"
     if "chat_messages" in value:

@@ -73,7 +73,8 @@ async def send(client: Client, built: Built, sent: Sent) -> None:
     head = await _send_head(client, built)
     sent.is_begun = True
     sent.is_new = "duplicate" not in head
-    built.notes["heads_kept"] += not sent.is_new and head_differs(head["conversation"], built)
+    if not sent.is_new and head_differs(head["conversation"], built):
+        built.notes["heads_kept"] += 1
     sender = _Sender(client, built)
     if not sent.is_new:
         await sender.meet()

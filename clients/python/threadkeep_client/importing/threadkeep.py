@@ -22,6 +22,7 @@ MARK: Final = "threadkeep"
 """The field of `metadata` that holds, in ChatGPT's form, what that form cannot say."""
 _ROLES: Final = get_args(Role)
 _STATUSES: Final = get_args(Status)
+_AN_ID: Final = "one of Threadkeep's: a UUID of version 7, in lower case"
 
 
 def read(path: Path, places: Places) -> Draft:
@@ -31,7 +32,7 @@ def read(path: Path, places: Places) -> Draft:
         RefusedError: Something is not as the protocol has it, or no JSON.
     """
     values = Values(path, places, PARTS_BYTES_MAX)
-    draft = _head(values[0], lambda node: _content(values[node.place]))
+    draft = _head(values[0], lambda node: _content(values.object_at(node.place)))
     damaged: list[JsonObject] = []
 
     def read_line(place: int) -> Node | None:  # what the message says is let go of here
@@ -102,7 +103,7 @@ def _message_above(node: Node, by_source: dict[str, Node]) -> str | None:
 def _head(head: JsonObject, content_of: Callable[[Node], Content]) -> Draft:
     source = head.get("id")
     if not isinstance(source, str) or not ID_PATTERN.fullmatch(source):
-        raise RefusedError("the conversation's `id` is none of Threadkeep's")
+        raise RefusedError(f"the conversation's `id` must be {_AN_ID}")
     notes: Counter[str] = Counter()
     days = head.get("retention_days")
     return Draft(
@@ -111,7 +112,7 @@ def _head(head: JsonObject, content_of: Callable[[Node], Content]) -> Draft:
         title=title_of(head.get("title"), notes),
         created_ms=to_ms(head.get("created_at")),
         content_of=content_of,
-        metadata=_object("metadata", head.get("metadata")),
+        metadata=_object("metadata", head.get("metadata"), "the conversation"),
         retention_days=days if isinstance(days, int) and not isinstance(days, bool) else None,
         keeps_ids=True,
         notes=notes,
@@ -121,10 +122,10 @@ def _head(head: JsonObject, content_of: Callable[[Node], Content]) -> Draft:
 def _node(message: JsonObject, place: int) -> Node:
     source, parent = message.get("id"), message.get("parent")
     if not isinstance(source, str) or not ID_PATTERN.fullmatch(source):
-        raise RefusedError("a message's `id` is none of Threadkeep's")
+        raise RefusedError(f"the `id` of each message must be {_AN_ID}")
     content = _content(message)
     if parent is not None and not isinstance(parent, str):
-        raise RefusedError(f"the `parent` of message {source} is no id")
+        raise RefusedError(f"the `parent` of message {source} must be the id of another message, or null")
     reply = message.get("reply")
     return Node(
         source=source,
@@ -138,28 +139,30 @@ def _node(message: JsonObject, place: int) -> Node:
 def _content(message: JsonObject) -> Content:
     source, role, status = message.get("id"), message.get("role"), message.get("status", "complete")
     parts = message.get("parts")
-    if role not in _ROLES or status not in _STATUSES:
-        raise RefusedError(f"the `role` or `status` of message {source} is none of the protocol's")
+    for name, said, known in (("role", role, _ROLES), ("status", status, _STATUSES)):
+        if said not in known:
+            raise RefusedError(f"the `{name}` of message {source} must be one of {', '.join(known)}")
     if parts is LEFT_OUT:
         raise RefusedError(f"the `parts` of message {source} take more than {PARTS_BYTES_MAX:,} bytes")
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        raise RefusedError(f"message {source} comes without its `parts`")
+        raise RefusedError(f"the `parts` of message {source} must be a list of objects")
+    of = f"message {source}"
     return Content(
         role=cast("Role", role),
         status=cast("Status", status),
         parts=cast("list[Part]", parts),
         model=model_of(message.get("model")),
-        metadata=_object("metadata", message.get("metadata")),
-        usage=_object("usage", message["usage"]) if message.get("usage") is not None else None,
-        error=_object("error", message["error"]) if message.get("error") is not None else None,
+        metadata=_object("metadata", message.get("metadata"), of),
+        usage=_object("usage", message["usage"], of) if message.get("usage") is not None else None,
+        error=_object("error", message["error"], of) if message.get("error") is not None else None,
     )
 
 
-def _object(name: str, value: Any) -> JsonObject:
+def _object(name: str, value: Any, of: str) -> JsonObject:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise RefusedError(f"`{name}` is no object")
+        raise RefusedError(f"the `{name}` of {of} must be an object")
     return cast("JsonObject", value)
 
 
@@ -174,7 +177,7 @@ def _check(draft: Draft) -> None:
     """A message comes after its parent, and once."""
     names = {node.source for node in draft.nodes}
     if len(names) < len(draft.nodes):
-        raise RefusedError("a message's `id` stands twice")
+        raise RefusedError("two messages have the same `id`")
     for node in draft.nodes:
         is_missing = node.parent not in names and not draft.notes["damaged"]
         if node.parent is not None and (is_missing or node.parent >= node.source):

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Final
 from threadkeep_client.frames import from_json
 from threadkeep_client.importing.draft import RefusedError
 from threadkeep_client.importing.spans import Places, Span, inside
+from threadkeep_client.wire import JsonObject
 
 WHOLE_BYTES_MAX: Final = 1024 * 1024
 """What is read at once. Larger objects are read field by field, so that no text of theirs is held twice."""
@@ -155,6 +156,18 @@ class Values:
         """Read one. Raises as `read_value`."""
         with self.path.open("rb", buffering=0) as file:
             return read_value(file, self.places[number], each_bytes_max=self.each_bytes_max)
+
+    def object_at(self, number: int) -> JsonObject:
+        """Read one again that was an object. Raises as `read_value`, also where it has changed meanwhile."""
+        value = self[number]
+        if not isinstance(value, dict):
+            raise changed()
+        return value
+
+
+def changed() -> RefusedError:
+    """Something is not any more what it was when it was read first."""
+    return RefusedError("has changed while it was read")
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ def test_one_bad_value_loses_none_of_the_others(tmp_path: Path) -> None:
     catalog = listed(path)
     assert [entry.source for entry in catalog.entries] == ["a", "b"]
     assert [(refusal.place, refusal.reason) for refusal in catalog.refusals] == [
-        (2, "is no object, so no conversation"),
+        (2, "is no object, so it is no conversation"),
         (3, "is not JSON, or cut off"),
         (4, "holds neither `mapping` (ChatGPT) nor `chat_messages` (Claude), and is no line of Threadkeep's own form"),
         (6, "is not UTF-8"),

@@ -71,7 +71,7 @@ def test_messages_without_metadata_are_read_and_one_bad_conversation_stops_no_ot
     wanted = expected("import-missing-metadata")
     assert {name: said(built) for name, built in found.items() if isinstance(built, Whole)} == wanted["imported"]
     assert [name for name, built in found.items() if isinstance(built, str)] == wanted["reported_failed"]
-    assert found["c-broken"] == "its `mapping` is no object, so it has no messages"
+    assert found["c-broken"] == "its `mapping`, which holds the messages, must be an object"
 
 
 def test_the_branch_at_which_its_reader_left_it_is_the_active_one_and_the_others_are_kept() -> None:

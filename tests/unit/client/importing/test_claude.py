@@ -106,7 +106,7 @@ def test_an_empty_turn_is_kept_and_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("messages", "reason"),
-    [(None, "its `chat_messages` is no list, so it has no messages"), ([], "holds no messages")],
+    [(None, "its `chat_messages` must be a list of messages"), ([], "holds no messages")],
 )
 def test_a_conversation_without_messages_is_refused(tmp_path: Path, messages: Any, reason: str) -> None:
     assert read(write(tmp_path / "f", [{"uuid": "k", "chat_messages": messages}])) == {"k": reason}

@@ -58,7 +58,7 @@ def test_what_was_imported_and_what_was_refused_and_why_is_told_as_json(
             "file": "import-missing-metadata.json",
             "place": 2,
             "source": "c-broken",
-            "reason": "its `mapping` is no object, so it has no messages",
+            "reason": "its `mapping`, which holds the messages, must be an object",
         }
     ]
     assert sorted((row["source"], row["added"]) for row in told["imported"]) == [("c-after", 1), ("c-meta", 2)]
@@ -75,6 +75,7 @@ def test_a_second_import_adds_nothing(served: FakeServer, capsys: pytest.Capture
     told = report(capsys)
     assert told["messages"] == {"added": 0, "already_there": 7, "refused": 0}
     assert told["conversations"]["already_there"] == 1
+    assert "notes" not in told["already_there"][0]
     assert served.service.messages == before
     assert run(served, path, "--json", "--new-ids") == 0
     assert report(capsys)["messages"]["added"] == 7
@@ -91,8 +92,8 @@ def test_for_people_there_is_a_table_and_every_refusal_with_its_reason(
         ["conversations", "found", "2"],
         ["conversations", "imported", "1"],
     ]
-    assert "refused: a, conversation steer \ufffd[2J: its `mapping` is no object" in err
-    assert "refused: a, value 3: is no object, so no conversation" in err
+    assert "refused: a, conversation steer \ufffd[2J: its `mapping`, which holds the messages, must be an object" in err
+    assert "refused: a, value 3: is no object, so it is no conversation" in err
     assert "\x1b[2J" not in err
 
 
@@ -116,10 +117,10 @@ def test_what_was_imported_is_named_by_id_and_title(
 def test_notes_are_told_in_words(served: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(served, DATA / "import-bad-pointers.json") == 0
     err = capsys.readouterr().err
-    assert "1 messages whose parent is not in the export" in err
-    assert "1 rings of messages" in err
-    assert "1 messages without a known author" in err
-    assert "1 conversations that were left at a message which is not in the export" in err
+    assert "1  messages whose parent is not in the export" in err
+    assert "1  rings of messages" in err
+    assert "1  messages without a known author" in err
+    assert "1  conversations that were left at a message which is not in the export" in err
 
 
 def test_progress_is_shown_on_stderr(served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_progress_is_shown_on_stderr(served: FakeServer, capsys: pytest.CaptureF
         ("", "holds nothing"),
         ("hello", "is not JSON, or cut off"),
         ('{"name": "no chat"}', "holds neither `mapping` (ChatGPT) nor `chat_messages` (Claude)"),
-        ("[1, 2]", "is no object, so no conversation"),
+        ("[1, 2]", "is no object, so it is no conversation"),
         (
             '{"type": "message", "id": "x", "conversation": "y"}',
             "is a line that does not stand behind its conversation",

@@ -88,17 +88,17 @@ def test_with_new_ids_the_tree_the_order_and_what_names_them_stay(tmp_path: Path
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"id": "mine"}, "a message's `id` is none of Threadkeep's"),
-        ({"role": "robot"}, f"the `role` or `status` of message {ANSWER} is none of the protocol's"),
-        ({"status": "odd"}, f"the `role` or `status` of message {ANSWER} is none of the protocol's"),
-        ({"parts": None, "bytes": 7}, f"message {ANSWER} comes without its `parts`"),
-        ({"parts": ["text"]}, f"message {ANSWER} comes without its `parts`"),
-        ({"parent": 7}, f"the `parent` of message {ANSWER} is no id"),
+        ({"id": "mine"}, "the `id` of each message must be one of Threadkeep's: a UUID of version 7, in lower case"),
+        ({"role": "robot"}, f"the `role` of message {ANSWER} must be one of system, user, assistant, tool"),
+        ({"status": "odd"}, f"the `status` of message {ANSWER} must be one of complete, stopped, failed, interrupted"),
+        ({"parts": None, "bytes": 7}, f"the `parts` of message {ANSWER} must be a list of objects"),
+        ({"parts": ["text"]}, f"the `parts` of message {ANSWER} must be a list of objects"),
+        ({"parent": 7}, f"the `parent` of message {ANSWER} must be the id of another message, or null"),
         ({"parent": CONVERSATION}, f"the parent of message {ANSWER} is not among the messages before it"),
         ({"parent": ANSWER}, f"the parent of message {ANSWER} is not among the messages before it"),
-        ({"id": QUESTION, "parent": None}, "a message's `id` stands twice"),
-        ({"metadata": []}, "`metadata` is no object"),
-        ({"usage": 1}, "`usage` is no object"),
+        ({"id": QUESTION, "parent": None}, "two messages have the same `id`"),
+        ({"metadata": []}, f"the `metadata` of message {ANSWER} must be an object"),
+        ({"usage": 1}, f"the `usage` of message {ANSWER} must be an object"),
     ],
 )
 def test_what_is_not_as_the_protocol_has_it_is_refused(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
@@ -106,7 +106,9 @@ def test_what_is_not_as_the_protocol_has_it_is_refused(tmp_path: Path, change: d
 
 
 def test_a_conversation_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
-    assert read(lines(tmp_path, HEAD | {"id": "c"})) == {"c": "the conversation's `id` is none of Threadkeep's"}
+    assert read(lines(tmp_path, HEAD | {"id": "c"})) == {
+        "c": "the conversation's `id` must be one of Threadkeep's: a UUID of version 7, in lower case"
+    }
 
 
 DAMAGED = {"type": "damaged", "conversation": CONVERSATION, "first": QUESTION, "last": QUESTION, "count": 1}
