@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.house import LAPTOP, PHONE, WORKER, Frame
 from tests.support.regions import EU, US, Regions, regions
-from threadkeep.domain.bounds import LEASE_MS
+from threadkeep.domain.bounds import CONTESTED_AGAIN_MS, LEASE_MS
 from threadkeep.schema import SORT_LIVE
 
 __all__ = ["regions"]
@@ -158,3 +158,42 @@ def test_a_message_that_has_taken_the_place_of_another_is_read_by_everybody(answ
         ]
         created = [frame for frame in house.frames(device) if frame["type"] == "message.created"]
         assert created[-1]["message"]["parts"] == HELLO
+
+
+@pytest.mark.parametrize("late", ["closes first", "closes last", "goes on", "is stopped"])
+def test_a_producer_that_a_returned_region_still_lets_write_leaves_nothing_of_it(answer: Answer, late: str) -> None:
+    """Two runs of one answer, each acknowledged in its region: all come to the one that was begun anew, as a whole."""
+    regions, eu = answer.regions, answer.regions.eu
+    eu.ok(PHONE, "conversation.subscribe", conversation=answer.conversation)
+    place = {"conversation": answer.conversation, "stream": answer.stream, "epoch": answer.first["epoch"]}
+    again = answer.begin_again()
+    if late == "closes first":
+        eu.ok(WORKER, "stream.close", status="complete", offset=1, **place)
+    elif late == "goes on":
+        eu.ok(WORKER, "stream.append", offset=1, ops=[["text", 0, "p me"]], **place)
+    answer.close(again)
+    if late == "closes last":
+        eu.ok(WORKER, "stream.close", status="complete", offset=1, **place)
+    elif late == "goes on":
+        eu.ok(WORKER, "stream.append", offset=2, ops=[["text", 0, "!"]], **place)
+    elif late == "is stopped":
+        eu.ok(PHONE, "stream.cancel", conversation=answer.conversation, stream=answer.stream)
+    for _ in range(3):  # one for what came, one for what was put back, one for what that brings
+        regions.settle()
+        regions.clock.ms += CONTESTED_AGAIN_MS
+    for house in (eu, regions.us):
+        stored = answer.stored(house)
+        assert stored is not None
+        assert (stored["status"], stored["parts"]) == ("complete", HELLO)
+        assert house.hot.live(house.key(answer.conversation)) == ()
+        asked = {"conversation": answer.conversation, "stream": answer.stream, "epoch": answer.first["epoch"]}
+        page = house.ok(LAPTOP, "stream.resume", offset=1, **asked)
+        assert (page["state"], page["message"]["parts"]) == ("settled", HELLO), "nothing of the old text is shown"
+    told = [frame["message"] for frame in eu.frames(PHONE) if frame["type"] == "message.created"]
+    assert [one["parts"] for one in told if one["id"] == answer.stream][-1] == HELLO
+    if late == "goes on":
+        assert eu.say(WORKER, "stream.append", offset=3, ops=[], **place)["code"] == "not_found"
+        opening = {"message": answer.stream, "parent": answer.question, "role": "assistant", "producer": "run-1"}
+        held = {"conversation": answer.conversation, "epoch": answer.first["epoch"]}
+        refused = eu.say(WORKER, "stream.open", **opening, **held)
+        assert (refused["code"], refused["detail"]["settled"]["parts"]) == ("closed", HELLO), "it has the answer"
