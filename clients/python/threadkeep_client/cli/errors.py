@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from threadkeep_client.errors import BadRequestError
-
-_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+from threadkeep_client.ids import ID_PATTERN
 
 
 class CommandError(Exception):
@@ -27,6 +24,6 @@ def naming_wrong_ids(*ids: str | None) -> Iterator[None]:
         yield
     except BadRequestError as error:
         for name in ids:
-            if name is not None and not _ID.fullmatch(name):
+            if name is not None and not ID_PATTERN.fullmatch(name):
                 raise CommandError(f"{name} is no id: `threadkeep history` lists those of conversations") from error
         raise
