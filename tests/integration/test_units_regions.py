@@ -112,3 +112,25 @@ def test_to_subscribe_takes_one_small_read_more(house: House, table: DynamoDBCli
         house.ok(PHONE, "conversation.subscribe", conversation=conversation)
     assert others(beside) == others(alone)
     assert [(call.operation, call.units) for call in of_regions(beside)] == [("Query", 0.5)]
+
+
+def test_to_create_under_an_id_of_ones_own_takes_a_claim_and_the_look_for_others(
+    house: House, table: DynamoDBClient, metered: Meter
+) -> None:
+    """Here a read whether it is known and the claim; in each other region the head, its tombstone, and the claim."""
+    with metered.counting() as alone:
+        house.conversation()
+    add_a_region(house, table)
+    with metered.counting() as beside:
+        house.conversation()
+    assert others(beside)[:2] == [("Query", ("go",)), ("PutItem", ("cl",))]
+    assert others(beside)[2:] == others(alone)
+    assert beside[1].units == 1
+    asked = house.services.others
+    assert asked is not None
+    assert isinstance(asked.tables, OtherTablesMemory)
+    assert len(asked.tables.asked) == 2, "once for the head, once for the claim"
+    with metered.counting() as minted:
+        house.ok(PHONE, "conversation.create")
+    assert others(minted) == others(alone)
+    assert len(asked.tables.asked) == 2

@@ -46,6 +46,10 @@ def counted(world: World) -> Counter[str]:
                 run.outcome == "complete" for answer in world.answers.values() for run in answer.runs
             ),
             "conversations deleted": int(world.deleted),
+            "ids that two users asked for": int(bool(world.contention.contenders)),
+            "users told that an id is theirs": sum(one.is_told for one in world.contention.contenders),
+            "heads put back": sum(region.counts["HeadsPutBack"] for region in world.regions.values()),
+            "messages put back": sum(region.counts["MessagesPutBack"] for region in world.regions.values()),
             "segments": sum(len(found) for found in world.regions[world.home].warm.manifests.values()),
         }
     )
@@ -65,6 +69,10 @@ LEAST: Final = {
     "messages acknowledged": 2_000,
     "answers complete": 1_000,
     "conversations deleted": 350,
+    "ids that two users asked for": 700,
+    "users told that an id is theirs": 500,
+    "heads put back": 20,
+    "messages put back": 4,
     "segments": 250,
 }
 """In all seeds together: histories in which nothing goes wrong prove nothing."""

@@ -7,9 +7,13 @@ from typing import Any, Final
 
 import pytest
 
+from tests.simulation.regions.deployment import OtherReplicas
 from tests.simulation.regions.judging import judge
 from tests.simulation.regions.table import Address, Replica
 from tests.simulation.regions.world import World
+from threadkeep.stores.hot_memory import HotMemory
+from threadkeep.stores.memory_viewers import ViewersInMemory
+from threadkeep.stores.replaced_memory import ReplacedMemory
 from threadkeep.usecases import announcing, gaps, live_elsewhere, news, settling, streams, sweeping
 
 SEEDS: Final = 400
@@ -76,6 +80,30 @@ def a_stream_that_has_ended_is_still_told_of(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sweeping, "tell_ended", lambda *_: True)
 
 
+def nobody_looks_for_another_regions_head(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(OtherReplicas, "read_head", lambda *_: None)
+
+
+def nobody_looks_for_another_regions_claim(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(OtherReplicas, "read_claim", lambda *_: None)
+
+
+def a_head_that_was_written_over_is_not_put_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ReplacedMemory, "put_head", lambda *_: False)
+
+
+def a_message_that_was_written_over_is_not_put_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ReplacedMemory, "put_message", lambda *_: False)
+
+
+def the_hot_tier_keeps_the_message_that_gave_way(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(HotMemory, "forget_tail", lambda *_: None)
+
+
+def whoever_watched_what_was_never_his_goes_on_watching(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ViewersInMemory, "forget_viewers", lambda *_: None)
+
+
 @pytest.mark.parametrize(
     "plant",
     [
@@ -87,6 +115,12 @@ def a_stream_that_has_ended_is_still_told_of(patch: pytest.MonkeyPatch) -> None:
         a_region_that_returns_ends_what_the_others_have_ended,
         what_lands_beside_a_tombstone_stays,
         a_stream_that_has_ended_is_still_told_of,
+        nobody_looks_for_another_regions_head,
+        nobody_looks_for_another_regions_claim,
+        a_head_that_was_written_over_is_not_put_back,
+        a_message_that_was_written_over_is_not_put_back,
+        the_hot_tier_keeps_the_message_that_gave_way,
+        whoever_watched_what_was_never_his_goes_on_watching,
     ],
 )
 def test_a_fault_between_regions_is_seen(

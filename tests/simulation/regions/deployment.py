@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -55,6 +56,7 @@ class Deployment(Service):
     Attributes:
         is_open: whether its gateway serves anybody.
         is_frozen: none of its functions runs.
+        counts: what its functions counted.
         gone_since_ms: the regions that it counts as gone, and since when.
     """
 
@@ -76,6 +78,7 @@ class Deployment(Service):
         self.warm = self.replica.warm
         self.hot = HotMemory(self.scheduler, region=name)
         self.losses = 0
+        self.counts = Counter[str]()
         self.is_open, self.is_frozen = True, False
         self.gone_since_ms: dict[str, int] = {}
         self.stream = TableStream(self, announcer._handle)
@@ -241,6 +244,11 @@ def serving(scheduler: Scheduler) -> Iterator[None]:
         region: Deployment = getcurrent().region  # type: ignore[attr-defined]
         return region.services
 
+    def count(name: str, number: int = 1, **_: str) -> None:
+        region: Deployment | None = getattr(getcurrent(), "region", None)
+        if region is not None:  # a sweeper is told its services
+            region.counts[name] += number
+
     def note(what: str, error: BaseException) -> None:
         if not isinstance(error, HotUnavailable | WarmUnavailable):
             raise SeenFault(what) from error
@@ -248,7 +256,7 @@ def serving(scheduler: Scheduler) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ids, "os", SimpleNamespace(urandom=scheduler.random.randbytes))
         patch.setattr(container, "services", services)
-        patch.setattr(telemetry, "count", lambda *_, **__: None)
+        patch.setattr(telemetry, "count", count)
         patch.setattr(telemetry, "note", lambda *_, **__: None)
         patch.setattr(telemetry, "note_fault", note)
         yield

@@ -10,6 +10,7 @@ import msgspec
 
 from tests.simulation.network import Frame
 from tests.simulation.regions.deployment import Deployment
+from tests.simulation.regions.table import rank_of
 from tests.simulation.regions.trouble import Kind
 from tests.simulation.regions.world import HOME, Answer, World
 from threadkeep.domain.model import StoredMessage
@@ -24,6 +25,8 @@ def judge(world: World) -> None:
         AssertionError: a promise was broken. The message says which.
     """
     _judge_replicas(world)
+    _judge_contests(world)
+    world.contention.judge()
     if world.kind is not Kind.EVACUATION:
         _require(not world.table.opened_knowingly, f"opened, though it lives elsewhere: {world.table.opened_knowingly}")
     if world.is_gentle:
@@ -64,6 +67,14 @@ def _judge_replicas(world: World) -> None:
         _require(not differing, f"the replicas differ: {differing}")
 
 
+def _judge_contests(world: World) -> None:
+    """Of all that was ever stored under an id, what ranks first stands, wherever it still stands."""
+    for region in world.regions.values():
+        for address, value in region.replica.items().items():
+            better = [one for one in world.table.ranks.get(address, ()) if one.ranks_before(rank_of(value))]
+            _require(not better, f"{region.name} has {address.sort_key} otherwise than it was: {better}")
+
+
 def _judge_answer(world: World, answer: Answer, table: dict[str, StoredMessage], messages: dict[str, Frame]) -> None:
     message = messages.get(answer.stream)
     losses = sum(region.losses for region in world.regions.values())
@@ -79,6 +90,7 @@ def _judge_answer(world: World, answer: Answer, table: dict[str, StoredMessage],
     is_twice = any(one.address.sort_key == f"m#{answer.stream}" for one in world.table.overwritten)
     if len(world.table.opened.get(answer.stream, ())) > 1 or (is_twice and world.kind is Kind.EVACUATION):
         # Begun in two regions, before one had heard of the other, or ended in one while the other was gone: one stands.
+        _require(not complete or message["status"] == "complete", f"told ok, it is {message['status']}")
         _require(not complete or any(run.text == text for run in complete), f"told ok, the table holds {text!r}")
         return
     _require(not is_twice, "settled twice")
@@ -132,7 +144,7 @@ def _judge_reads(world: World, messages: dict[str, Frame]) -> None:
 
 def _judge_title(world: World) -> None:
     """A title is one that somebody gave: of two at once the later one, as a whole."""
-    heads = [head for region in world.regions.values() for head in region.warm._heads.values()]
+    heads = [region.warm._heads[world.key] for region in world.regions.values() if world.key in region.warm._heads]
     titles = {"new", *(renamed.title for renamed in world.renamed)}
     _require(all(head.title in titles for head in heads), "nobody gave that title")
     if any(renamed.is_acknowledged for renamed in world.renamed):
@@ -142,7 +154,8 @@ def _judge_title(world: World) -> None:
 def _judge_erasure(world: World) -> None:
     """Gone in both regions, out of every store, with a receipt that says so."""
     for region in world.regions.values():
-        left = [one.sort_key for one in region.replica.items() if not one.sort_key.startswith("gone")]
+        items = [one.sort_key for one in region.replica.items() if one.key == world.key]
+        left = [sort_key for sort_key in items if not sort_key.startswith("gone")]
         _require(not left, f"left in the table of {region.name}: {left}")
         _require(not world.buckets[region.name].objects, f"left in the bucket of {region.name}")
         held = region.hot._conversations.get(world.key)

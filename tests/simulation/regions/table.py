@@ -12,8 +12,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tests.simulation.scheduler import Scheduler
-from threadkeep.domain.model import ConversationKey
+from threadkeep.domain.contests import Claim, Ending, Head
+from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.stores.erasures_memory import ErasuresMemory
+from threadkeep.stores.replaced_memory import ending_of
 from threadkeep.stores.warm_memory import WarmMemory
 
 LAG_MS_MAX: Final = (50, 500, 5_000)
@@ -167,6 +169,7 @@ class GlobalTable:
         overwritten: where two regions gave one immutable item different contents.
         opened: in which regions each stream was opened.
         opened_knowingly: where a region opened a stream although it had been told that it lives in another one.
+        ranks: by what each head and message stands, of all that was ever written of it, wherever.
         superseded: writes that came too late to count.
         held_up: changes that a cut held up.
         under_way: changes that have not arrived.
@@ -180,6 +183,7 @@ class GlobalTable:
         self.overwritten: list[Overwritten] = []
         self.opened: dict[str, set[str]] = {}
         self.opened_knowingly: list[tuple[str, str]] = []
+        self.ranks: dict[Address, set[Any]] = {}
         self.superseded = 0
         self.held_up = self.under_way = 0
         self.replicas = {region: Replica(region, self) for region in regions}
@@ -197,6 +201,8 @@ class GlobalTable:
 
     def send(self, origin: Replica, change: Change, old: Any) -> None:
         """A change made in one region: its own stream tells of it, and the others get it some time."""
+        if (rank := rank_of(change.value)) is not None:
+            self.ranks.setdefault(change.address, set()).add(rank)
         origin.stamps[change.address] = change.stamp
         origin.tell(change, old)
         for replica in self.replicas.values():
@@ -226,6 +232,16 @@ class GlobalTable:
         else:
             self.under_way -= 1
             replica.arrive(change)
+
+
+def rank_of(value: Any) -> Claim | Ending | None:
+    """By what it stands where another one contends with it; None for what nothing contends with."""
+    match value:
+        case Head():
+            return value.claim
+        case StoredMessage():
+            return ending_of(value)
+    return None
 
 
 class Replicated:

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from tests.simulation.regions.world import World
 
 CUT_MS_MAX: Final = 30_000
+ALONE_MS_MAX: Final = 8_000
+SWEPT_MS: Final = 60_000
+"""Long enough for a lease, and for a sweeper to come by."""
 
 
 class Kind(Enum):
@@ -70,6 +73,13 @@ class Trouble:
         self.evacuations += 1
         how = self._rng.choice(("dead", "cut off", "sound"))
         scheduler.note(f"{name} ({how}) serves nobody any more")
+        world.contention.begin_at(name)
+        scheduler.pause(self._rng.randint(0, 500))
+        has_more = False
+        if how != "sound" and self._rng.random() < 0.5:
+            world.table.cut()
+            # What it acknowledges meanwhile nobody else has.
+            has_more = scheduler.wait(lambda: world.is_settled_in(name), at_most_ms=ALONE_MS_MAX, every_ms=500)
         world.gateways[name].close()
         region = world.regions[name]
         region.is_frozen = how == "dead"
@@ -80,7 +90,9 @@ class Trouble:
         for other in world.regions.values():
             if other is not region:
                 other.evacuated(name)
-        scheduler.pause(self._rng.randint(1_000, 30_000))
+                if has_more:
+                    world.write_again(other.name)
+        scheduler.pause(self._rng.randint(1_000, 30_000) + has_more * SWEPT_MS)
         scheduler.note(f"{name} returns")
         region.is_frozen = False  # nobody asks us when
         world.table.heal()

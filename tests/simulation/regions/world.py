@@ -9,6 +9,7 @@ import msgspec
 
 from tests.simulation.network import Frame
 from tests.simulation.regions.clients import Client, Gateway
+from tests.simulation.regions.contending import Contention
 from tests.simulation.regions.deployment import SECOND_PASS_MS, Deployment, serving, stored
 from tests.simulation.regions.producing import RegionalRun
 from tests.simulation.regions.reading import RegionalReader
@@ -70,14 +71,15 @@ class World:
         for region, gateway in self.gateways.items():
             gateway.service = gateway.region = self.regions[region]
         self.trouble = Trouble(self)
+        self.contention = Contention(self)
         self.conversation = self.new_id()
-        self.phones = {region: self._client(f"phone-{region}", region) for region in REGIONS}
+        self.phones = {region: self.client(f"phone-{region}", region) for region in REGIONS}
         self.viewers = [
-            RegionalViewer(self._client(f"screen-{region}", region), self.conversation, self.check_shown)
+            RegionalViewer(self.client(f"screen-{region}", region), self.conversation, self.check_shown)
             for region in REGIONS
         ]
         self.readers = [
-            RegionalReader(self._client(f"laptop-{region}", region), self.conversation, self.check_path)
+            RegionalReader(self.client(f"laptop-{region}", region), self.conversation, self.check_path)
             for region in REGIONS
         ]
         self.workers: list[Client] = []
@@ -97,7 +99,8 @@ class World:
             return Weather(delay_ms_max=self.rng.choice((1, 5, 50)))
         return draw(self.rng, cuts=False)
 
-    def _client(self, name: str, home: str, *, user: str = "ann", scope: str = "chat") -> Client:
+    def client(self, name: str, home: str, *, user: str = "ann", scope: str = "chat") -> Client:
+        """Somebody's new device."""
         return Client(self.gateways, name, home=home, user=user, scope=scope)
 
     def new_id(self, after: str | None = None) -> str:
@@ -144,6 +147,7 @@ class World:
         with serving(self.scheduler):
             self.scheduler.spawn(self._talk)
             self.trouble.begin()
+            self.contention.begin()
             for region in self.regions.values():
                 region.storm()
                 region.sweep()
@@ -158,7 +162,7 @@ class World:
             self.scheduler.run(until_ms=CALM_MS - PROMPT_MS)
             self.is_over = True
             self.scheduler.spawn(self._look_last)
-            self.scheduler.run(until_ms=10_000)
+            self.scheduler.run(until_ms=20_000)
 
     def _look_last(self) -> None:
         for reader in self.readers:
@@ -167,10 +171,12 @@ class World:
         for region, phone in self.phones.items():
             phone.go_home()
             self.receipts[region] = phone.call("erasure.get", erasure=self.conversation, times=3)
+        self.contention.look()
 
     def _is_lively(self) -> bool:
         runs = (run for answer in self.answers.values() for run in answer.runs)
-        return not self._has_talked or not self.trouble.is_over or any(not run.outcome for run in runs)
+        is_over = self._has_talked and self.trouble.is_over and self.contention.is_over
+        return not is_over or any(not run.outcome for run in runs)
 
     def _talk(self) -> None:
         self._take_turns()
@@ -238,20 +244,29 @@ class World:
         self.scheduler.wait(lambda: self.is_settled(answer.stream), at_most_ms=TURN_MS_MAX, every_ms=500)
         return answer.stream if self.is_settled(answer.stream) else None
 
-    def _start(self, answer: Answer, *, takeover: bool, after_ms: int) -> None:
+    def _start(
+        self, answer: Answer, *, takeover: bool, after_ms: int, region: str | None = None, dies_at: int | None = None
+    ) -> None:
         place = {"conversation": self.conversation, "stream": answer.stream, "parent": answer.parent}
         batches = self.rng.randint(1, 12 if self.kind is Kind.EVACUATION else 6)
-        dies_at = self.rng.randint(0, batches) if self.scheduler.chance(0.2) else -1
+        if dies_at is None:
+            dies_at = self.rng.randint(0, batches) if self.scheduler.chance(0.2) else -1
         self.kills += dies_at >= 0
         name = f"run{len(answer.runs) + 1}"
         window_ms_max = 3_000 if self.kind is Kind.EVACUATION else 250
-        worker = self._client(f"{name}-{len(self.workers)}", self.rng.choice(REGIONS), user="worker", scope="produce")
+        region = region or self.rng.choice(REGIONS)
+        worker = self.client(f"{name}-{len(self.workers)}", region, user="worker", scope="produce")
         self.workers.append(worker)
         run = RegionalRun(
             worker, name, place, batches=batches, takeover=takeover, dies_at=dies_at, window_ms_max=window_ms_max
         )
         answer.runs.append(run)
         self.scheduler.spawn(run.go, after_ms=after_ms)
+
+    def write_again(self, region: str) -> None:
+        """Another worker begins the newest answer anew there, where nobody has heard of its end, and dies soon."""
+        answer = self.answers[max(self.answers)]
+        self._start(answer, takeover=True, after_ms=0, region=region, dies_at=self.rng.randint(1, 2))
 
     def _stop(self, phone: Client, answer: Answer) -> None:
         phone.call("stream.cancel", conversation=self.conversation, stream=answer.stream)
@@ -281,6 +296,11 @@ class World:
     def is_settled(self, stream: str) -> bool:
         """Whether any region has it."""
         return any(stream in stored(region, self.conversation) for region in self.regions.values())
+
+    def is_settled_in(self, region: str) -> bool:
+        """Whether that region alone has the newest answer."""
+        newest = max(self.answers, default="")
+        return [name for name, one in self.regions.items() if newest in stored(one, self.conversation)] == [region]
 
     # --- what must hold at every instant ------------------------------------------------------------------------
 
