@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any
 from unittest import mock
 from uuid import UUID
@@ -13,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.conversations import message, text_parts
-from tests.support.house import House
+from tests.support.house import House, serving
+from tests.support.tiers import damage
 from threadkeep.domain import ids
+from threadkeep.domain.archive import Damaged
 from threadkeep.domain.commands import ListMessages, ReadContext
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Caller, Conversation, ConversationKey, StoredMessage
@@ -82,6 +85,11 @@ class World:
         held = [self.stored(identifier) for identifier in everything[len(everything) - count :]]
         self.house.hot.load(self.key, held, owner="ann", newest=everything[-1] if everything else None)
 
+    def subscribe(self) -> None:
+        """Somebody does, and the hot tier is told of the newest message, whatever it has lost or never heard of."""
+        if not self.house.hot.unavailable:
+            self.house.hot.load(self.key, (), owner="ann", newest=max(self.parents))
+
     def stored(self, identifier: str) -> StoredMessage:
         warm = self.house.warm.messages[self.key].get(identifier)
         if warm is not None:
@@ -105,6 +113,18 @@ class World:
         following = path[count] if count < len(path) else None
         return [*([first] if is_ahead else []), *path[:count][::-1]], following
 
+    def damage(self, chosen: Callable[[], bool]) -> set[str]:
+        """Some members are lost, each with those of its messages that lie nowhere else; these."""
+        found: dict[bool, set[str]] = {True: set(), False: set(self.warm)}
+        for manifest in self.house.manifests.read(self.key):
+            lost = [chosen() for _ in manifest.members]
+            for member, is_lost in zip(manifest.members, lost, strict=True):
+                read = self.house.cold.read(self.key, manifest, [member])
+                found[is_lost] |= {stored.message.id for stored in read}
+            for number in [number for number, is_lost in enumerate(lost) if is_lost]:
+                damage(self.house, manifest, number)
+        return found[True] - found[False]
+
     # --- reading ----------------------------------------------------------------------------------------------
 
     def page(self, **fields: Any) -> tuple[list[str], str | None]:
@@ -112,6 +132,20 @@ class World:
         reply = listing.list_messages(self.house.services, ANN, command)
         assert "damaged" not in reply
         return _ids(reply), reply["cursor"]
+
+    def to_the_end(self, read: Callable[..., dict[str, Any]], command: Any) -> tuple[list[str], list[Damaged]]:
+        """All that pages show, the newest page first, and the damage that they tell of."""
+        shown: list[str] = []
+        told: list[Damaged] = []
+        for _ in range(200):
+            reply = read(self.house.services, ANN, command)
+            found = _ids(reply)
+            shown += found[::-1] if read is context.read else found
+            told += reply.get("damaged", ())
+            if reply["cursor"] is None:
+                return shown, told
+            command = msgspec.structs.replace(command, cursor=reply["cursor"])
+        raise AssertionError("the pages come to no end")
 
     def context(self, **fields: Any) -> tuple[list[str], str | None]:
         reply = context.read(self.house.services, ANN, ReadContext(conversation=self.key.conversation, **fields))
@@ -129,13 +163,13 @@ def small_members() -> Iterator[None]:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn, *, branches: bool = True) -> World:
     """A tree, some of it archived, some of that in two segments, some of that gone from the table, some hot."""
     world = World()
     for number in range(draw(st.integers(0, 16))):
         names = sorted(world.parents)
         # Mostly a chain; roots, branches and messages that came late between.
-        is_next = draw(st.integers(0, 3)) > 0
+        is_next = not branches or draw(st.integers(0, 3)) > 0
         parent = names[-1] if is_next and names else draw(st.sampled_from([None, *names]))
         late = draw(st.booleans()) and not is_next
         role = draw(st.sampled_from(["user", "system"]))
@@ -196,6 +230,10 @@ def test_any_split_gives_the_pages_of_the_plain_list(world: World, limit: int, d
             happen(data.draw, world)
         if path:
             assert world.context(leaf=path[0], max_messages=limit) == world.begins(path, limit)
+            world.subscribe()
+            newest = world.path(max(world.parents))
+            assert world.context(max_messages=limit) == world.begins(newest, limit)
+            assert world.page(limit=limit)[0] == newest[:limit]
 
 
 @settings(deadline=None, max_examples=300)
@@ -221,3 +259,37 @@ def test_whatever_happens_between_pages_each_message_comes_exactly_once(
             assert set(found) <= set(world.parents)
         else:
             assert found == world.path(leaf)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.booleans().flatmap(lambda branches: worlds(branches=branches)), st.integers(1, 7), st.data())
+def test_damage_hides_nothing_but_what_is_told(world: World, limit: int, data: st.DataObject) -> None:
+    """Of every branch all is shown that can be read. A path is right down to the damage, and below without branches."""
+    with small_members(), serving(world.house):
+        lost = world.damage(lambda: data.draw(st.booleans()))
+        everything = sorted(world.parents, reverse=True)
+        conversation = world.key.conversation
+        shown, told = world.to_the_end(
+            listing.list_messages, ListMessages(conversation=conversation, leaf="all", limit=limit)
+        )
+        assert shown == [message for message in everything if message not in lost]
+        assert lost <= set(_within(everything, told))
+        leaf = data.draw(st.sampled_from([None, *everything]))
+        path = world.path(leaf or (everything[0] if everything else None))
+        reads: list[tuple[Callable[..., dict[str, Any]], Any]] = [
+            (listing.list_messages, ListMessages(conversation=conversation, leaf=leaf, limit=limit)),
+            (context.read, ReadContext(conversation=conversation, leaf=leaf, max_messages=limit)),
+        ]
+        for read, command in reads:
+            found, told = world.to_the_end(read, command)
+            hidden = set(path) - set(found)
+            whole = list(takewhile(lambda message: message not in lost, path))
+            assert read is context.read or found[: len(whole)] == whole
+            assert not hidden & set(whole)
+            assert hidden <= set(_within(everything, told)) or set(path) != set(everything)
+            if not told:
+                assert not hidden
+
+
+def _within(messages: list[str], told: list[Damaged]) -> list[str]:
+    return [one for one in messages if any(stretch.first <= one <= stretch.last for stretch in told)]

@@ -104,8 +104,13 @@ class Tale:
 
     def damage(self, manifest: Manifest, number: int) -> None:
         """No bucket has that member any more as it was written."""
-        member = manifest.members[number]
-        for bucket in self.house.cold.buckets.values():
-            content = bytearray(bucket.objects[manifest.object_key])
-            content[member.offset + member.size_bytes // 2] ^= 0xFF
-            bucket.objects[manifest.object_key] = bytes(content)
+        damage(self.house, manifest, number)
+
+
+def damage(house: House, manifest: Manifest, number: int) -> None:
+    """Let no bucket have that member of a segment any more as it was written."""
+    member = manifest.members[number]
+    for bucket in house.cold.buckets.values():
+        content = bytearray(bucket.objects[manifest.object_key])
+        content[member.offset + member.size_bytes // 2] ^= 0xFF
+        bucket.objects[manifest.object_key] = bytes(content)

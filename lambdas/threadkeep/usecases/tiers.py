@@ -130,19 +130,19 @@ class History:
 
     Attributes:
         tier: the coldest that was read from.
-        damaged: stretches that a path was led past.
         missing: where a path came to an end before its time: a message that no other region has given us yet.
     """
 
     def __init__(self, tiers: Tiers, key: ConversationKey, *, batch: int) -> None:
         self.key = key
         self.tier: Tier = "hot"
-        self.damaged: list[Damaged] = []
         self.missing: str | None = None
         self._gaps = tiers.gaps()
         self._tiers = tiers
         self._batch = batch
         self._known: dict[str, StoredMessage] = {}
+        self._passed: dict[Damaged, str | None] = {}
+        """Stretches that a path was led past, each with the message that it went on with."""
 
     def is_fresh(self, message: str) -> bool:
         """See `Tiers.is_fresh`."""
@@ -194,14 +194,14 @@ class History:
             first, last = min(member.first for member in lost), max(member.last for member in lost)
             below = self.page(before=first, after=after, limit=self._batch)
             wanted = below.messages[0].message.id if below.messages else None
-            # What is lost below it is told with it, as one, though it may reach up into it: the path is led past that.
+            # What else is lost of the way down to there is told with it, as one, though it may reach farther.
             lost += [
                 member
                 for member in (place.member for place in self._segments.lost.values())
-                if (wanted or "") < member.first < first and member.last > (after or "")
+                if member.first < first and member.last > (wanted or after or "")
             ]
             stretch = Damaged(min(member.first for member in lost), last, sum(member.count for member in lost))
-            self.damaged += [] if stretch in self.damaged else [stretch]
+            self._passed[stretch] = wanted
 
     def known_path(self, start: str | None) -> Iterator[StoredMessage]:
         """The path as far as it has been read already, or read along."""
@@ -294,8 +294,12 @@ class History:
         return list(told.values())
 
     def damaged_down_to(self, following: str | None) -> list[Damaged]:
-        """Those of ``damaged`` for a page of a path that ends before that message."""
-        return [stretch for stretch in self.damaged if following is None or stretch.first > following]
+        """Stretches that a page of a path was led past which ends before that message."""
+        return [
+            stretch
+            for stretch, below in self._passed.items()
+            if following is None or (below is not None and following <= below)
+        ]
 
     @cached_property
     def _segments(self) -> Segments:

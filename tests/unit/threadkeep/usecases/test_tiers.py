@@ -443,6 +443,20 @@ def test_damage_that_reaches_up_into_other_damage_is_told_with_it(tale: Tale) ->
         assert reply["damaged"] == [{"first": chain[0], "last": chain[7], "count": 8}]
 
 
+def test_damage_that_reaches_down_past_where_the_path_goes_on_is_told(tale: Tale) -> None:
+    """The path finds a message between those of a lost member; what that held above it was left out without a word."""
+    chain = tale.chain(8)
+    tale.rest()
+    tale.damage(tale.archive([chain[0], chain[3]]), 0)
+    tale.damage(tale.archive([chain[4], chain[5]]), 0)
+    for limit in (1, 100):
+        found = pages(tale.house, tale.conversation, limit=limit)
+        shown = [message["id"] for reply in found for message in reply["messages"]]
+        assert shown == [chain[7], chain[6], chain[2], chain[1]]
+        told = [stretch for reply in found for stretch in reply.get("damaged", ())]
+        assert {"first": chain[0], "last": chain[5], "count": 4} in told
+
+
 def test_the_tail_that_a_cold_page_warms_serves_the_next_one(tale: Tale) -> None:
     chain = tale.chain(500)
     tale.rest()
