@@ -234,7 +234,7 @@ class RealtimeStack(cdk.Stack):
             cache=self._hot.cache,
         )
 
-    def _rights(self, bulkhead: Bulkhead) -> Iterator[Right]:
+    def _table_rights(self, bulkhead: Bulkhead) -> Iterator[Right]:
         stage = self._settings.stage
         table = naming.table_arn(self, stage)
         if bulkhead.table:
@@ -251,6 +251,10 @@ class RealtimeStack(cdk.Stack):
             yield Right(
                 actions=bulkhead.own_exports, resources=[table], conditions={"ForAllValues:StringLike": exports_alone}
             )
+
+    def _rights(self, bulkhead: Bulkhead) -> Iterator[Right]:
+        stage = self._settings.stage
+        yield from self._table_rights(bulkhead)
         yield from bucket_rights(self, stage=stage, regions=self._settings.regions, bulkhead=bulkhead)
         if bulkhead.pushes:
             yield Right(
