@@ -97,7 +97,7 @@ class Service:
         self.push_to = push_to
         self.hot = HotMemory(scheduler, region="here")
         self.warm = WarmMemory()
-        self.losses = 0
+        self.losses = self.fell_back_ms = 0
         self.services = Services(
             hot=Stormy(self, self.hot, "hot"),
             warm=Stormy(self, self.warm, "warm"),
@@ -149,6 +149,7 @@ class Service:
         elif self._older is not None and scheduler.chance(self.weather.fail_over):
             scheduler.note("the hot tier fails over to an older state")
             self.losses += 1
+            self.fell_back_ms = scheduler.now_ms()
             self.hot._conversations, self.hot._deadlines = self._older
             self._older = None
         elif self.weather.fail_over and scheduler.chance(0.3):

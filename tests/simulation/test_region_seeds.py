@@ -72,7 +72,6 @@ LEAST: Final = {
     "ids that two users asked for": 700,
     "users told that an id is theirs": 500,
     "heads put back": 20,
-    "messages put back": 4,
     "segments": 250,
 }
 """In all seeds together: histories in which nothing goes wrong prove nothing."""

@@ -1,4 +1,8 @@
-"""Faults planted into what regions do beside each other: a simulator that does not see them is blind."""
+"""Faults planted into what regions do beside each other: a simulator that does not see them is blind.
+
+That a region which returns ends what the others have ended is none of these any more: what they had is put back, and
+all promises hold. It is planted in `tests/faults/table/regions.toml`.
+"""
 
 from __future__ import annotations
 
@@ -58,14 +62,6 @@ def an_evacuated_region_is_still_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(live_elsewhere, "read_elsewhere", believing)
 
 
-def a_region_that_returns_ends_what_the_others_have_ended(patch: pytest.MonkeyPatch) -> None:
-    def careless(services: Any, key: Any, stream: str, sealed: Any) -> Any:
-        return settling.finish(services, key, stream, sealed).message
-
-    patch.setattr(sweeping, "end_due", careless)
-    patch.setattr(settling, "end_due", careless)
-
-
 def what_lands_beside_a_tombstone_stays(patch: pytest.MonkeyPatch) -> None:
     judge_landed = announcing.judge
 
@@ -112,7 +108,6 @@ def whoever_watched_what_was_never_his_goes_on_watching(patch: pytest.MonkeyPatc
         a_gap_is_not_spoken_of,
         a_stream_is_opened_wherever_it_is_asked_for,
         an_evacuated_region_is_still_believed,
-        a_region_that_returns_ends_what_the_others_have_ended,
         what_lands_beside_a_tombstone_stays,
         a_stream_that_has_ended_is_still_told_of,
         nobody_looks_for_another_regions_head,

@@ -31,7 +31,7 @@ class Contender:
         self.client = client
         self.user = user
         self.conversation = conversation
-        self.is_told = self.is_done = False
+        self.is_told = False
         self.read: set[str] = set()
         self.looked: dict[str, set[bool]] = {}
 
@@ -43,7 +43,6 @@ class Contender:
             parts = [{"type": "text", "text": self.user}]
             self._is_ok("message.create", parent=None, role="user", parts=parts)
             self._read("message.list", leaf="all")
-        self.is_done = True
 
     def look(self) -> None:
         """In the end, in both regions."""
@@ -104,11 +103,6 @@ class Contention:
         apart_ms = self._rng.choice(APART_MS)
         for number, one in enumerate(self.contenders):
             self.world.scheduler.spawn(one.go, after_ms=number * apart_ms)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether both have done what they were going to do."""
-        return not self.is_on or (bool(self.contenders) and all(one.is_done for one in self.contenders))
 
     def look(self) -> None:
         """In the end."""

@@ -77,7 +77,7 @@ class Deployment(Service):
         self.push_to = push_to
         self.warm = self.replica.warm
         self.hot = HotMemory(self.scheduler, region=name)
-        self.losses = 0
+        self.losses = self.fell_back_ms = 0
         self.counts = Counter[str]()
         self.is_open, self.is_frozen = True, False
         self.gone_since_ms: dict[str, int] = {}

@@ -175,8 +175,7 @@ class World:
 
     def _is_lively(self) -> bool:
         runs = (run for answer in self.answers.values() for run in answer.runs)
-        is_over = self._has_talked and self.trouble.is_over and self.contention.is_over
-        return not is_over or any(not run.outcome for run in runs)
+        return not self._has_talked or not self.trouble.is_over or any(not run.outcome for run in runs)
 
     def _talk(self) -> None:
         self._take_turns()
