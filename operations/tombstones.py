@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
-from botocore.exceptions import ClientError
 
 from threadkeep.schema import PARTITION_KEY, SORT_GONE, SORT_KEY
+from threadkeep.stores.write_if import write_if
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -57,13 +57,11 @@ def replay(client: DynamoDBClient, table: str, lines: Iterable[str]) -> tuple[in
         item: dict[str, Any] = json.loads(line)
         if item.get(SORT_KEY) != {"S": SORT_GONE} or PARTITION_KEY not in item:
             raise ValueError("a line is no tombstone")
-        try:
-            client.put_item(TableName=table, Item=item, ConditionExpression=f"attribute_not_exists({PARTITION_KEY})")
-            put += 1
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
+        is_new = f"attribute_not_exists({PARTITION_KEY})"
+        if write_if(client.put_item, TableName=table, Item=item, ConditionExpression=is_new) is None:
             stood += 1
+        else:
+            put += 1
     return put, stood
 
 

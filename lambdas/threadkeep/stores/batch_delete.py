@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.stores.attempts import attempts
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 ITEMS_MAX: Final = 25
 """Requests of one BatchWriteItem (DynamoDB API reference, recalled 2026-11-29)."""
 ATTEMPTS_MAX: Final = 8
-_PAUSE_S: Final = 0.05
-
-# The system's own randomness: a restored sandbox would clone any other, and all would come again at once.
-_RANDOM: Final = random.SystemRandom()
 
 
 def batch_delete(
@@ -41,9 +37,7 @@ def _whole_batch(
 ) -> None:
     """One batch, asked again for what DynamoDB left out: for want of capacity it answers 200 and says what remains."""
     requests: list[Any] = [{"DeleteRequest": {"Key": key}} for key in keys]
-    for attempt in range(ATTEMPTS_MAX):
-        if attempt:
-            sleep(_RANDOM.uniform(0, _PAUSE_S * 2**attempt))
+    for _ in attempts(ATTEMPTS_MAX, sleep):
         answer = client.batch_write_item(RequestItems={table: requests})
         requests = list(answer.get("UnprocessedItems", {}).get(table, []))
         if not requests:

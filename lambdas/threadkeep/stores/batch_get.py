@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.schema import PARTITION_KEY, SORT_KEY
+from threadkeep.stores.attempts import attempts
 from threadkeep.stores.warm_items import Item
 
 if TYPE_CHECKING:
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 KEYS_MAX: Final = 100
 """Keys of one BatchGetItem (DynamoDB API reference, read 2026-11-29)."""
 ATTEMPTS_MAX: Final = 5
-_PAUSE_S: Final = 0.05
-
-# The system's own randomness: a restored sandbox would clone any other, and all would come again at once.
-_RANDOM: Final = random.SystemRandom()
 
 
 def batch_get(
@@ -55,9 +51,7 @@ def _whole_batch(
     consistent: bool,
 ) -> Iterator[Item]:
     """One batch, asked again for what DynamoDB left out (it may: for throttling, or beyond 16 MB)."""
-    for attempt in range(ATTEMPTS_MAX):
-        if attempt:
-            sleep(_RANDOM.uniform(0, _PAUSE_S * 2**attempt))
+    for _ in attempts(ATTEMPTS_MAX, sleep):
         answer = client.batch_get_item(RequestItems={table: {"Keys": keys, "ConsistentRead": consistent}})
         yield from answer["Responses"].get(table, [])
         unprocessed: dict[str, Any] = dict(answer.get("UnprocessedKeys", {}))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
 from threadkeep.domain import times
 from threadkeep.ports import DueEntry
 from threadkeep.schema import DUE_INDEX, DUE_KEY, DUE_SORT, OWNER_SORT, PARTITION_KEY, SORT_PULSE
 from threadkeep.stores import table_keys, warm_items
-from threadkeep.stores.aws_faults import code_of, warm_unavailable
+from threadkeep.stores.aws_faults import warm_unavailable
 from threadkeep.stores.warm_items import primary_key, text
+from threadkeep.stores.write_if import write_if
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -67,20 +66,16 @@ class DueDynamoDB:
             expression = "SET #key = :key, #due = :due"
             filed = warm_items.due(entry.key, due_ms)
             values |= {":key": filed[DUE_KEY], ":due": filed[DUE_SORT]}
-        try:
-            self._client.update_item(
-                TableName=self._table,
-                Key=primary_key(entry.key, SORT_PULSE),
-                UpdateExpression=expression,
-                ConditionExpression=condition,
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=values,
-            )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
-            return False
-        return True
+        answer = write_if(
+            self._client.update_item,
+            TableName=self._table,
+            Key=primary_key(entry.key, SORT_PULSE),
+            UpdateExpression=expression,
+            ConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+        )
+        return answer is not None
 
 
 def _index_key(entry: DueEntry) -> dict[str, Any]:

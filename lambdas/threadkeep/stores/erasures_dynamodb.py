@@ -6,18 +6,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import ClientError
-
 from threadkeep.domain import times
 from threadkeep.domain.bounds import ERASURE_ITEMS_MAX
 from threadkeep.domain.erasure import ReceiptLine, Store, Tombstone
-from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.model import ConversationKey
 from threadkeep.schema import PARTITION_KEY, SORT_GONE, SORT_KEY
 from threadkeep.stores import erasure_items, table_keys
-from threadkeep.stores.aws_faults import code_of, warm_unavailable
+from threadkeep.stores.aws_faults import warm_unavailable
 from threadkeep.stores.batch_delete import batch_delete
 from threadkeep.stores.batch_get import batch_get
+from threadkeep.stores.put_once import put_once
 from threadkeep.stores.warm_items import primary_key, text
 
 if TYPE_CHECKING:
@@ -43,20 +41,9 @@ class ErasuresDynamoDB:
     @warm_unavailable()
     def put_tombstone(self, key: ConversationKey, tombstone: Tombstone) -> Tombstone | None:
         """See `ErasureStore`."""
-        try:
-            self._client.put_item(
-                TableName=self._table,
-                Item=primary_key(key, SORT_GONE) | erasure_items.tombstone_attributes(tombstone),
-                ConditionExpression=f"attribute_not_exists({PARTITION_KEY})",
-            )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
-            standing, _ = self.read(key)
-            if standing is None:
-                raise WarmUnavailable("PutItem: refused for a tombstone that has been removed since") from error
-            return standing
-        return None
+        item = primary_key(key, SORT_GONE) | erasure_items.tombstone_attributes(tombstone)
+        standing = put_once(self._client, self._table, item)
+        return None if standing is None else erasure_items.tombstone_from(standing)
 
     @warm_unavailable()
     def read(self, key: ConversationKey) -> tuple[Tombstone | None, tuple[ReceiptLine, ...]]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from botocore.exceptions import ClientError
-
 from threadkeep.domain.bounds import LIVE_ELSEWHERE_MS
 from threadkeep.domain.model import ConversationKey, LiveStream
 from threadkeep.schema import PARTITION_KEY, SORT_KEY, SORT_LIVE, TTL_ATTRIBUTE
 from threadkeep.stores import live_items, table_keys
-from threadkeep.stores.aws_faults import code_of, warm_unavailable
+from threadkeep.stores.aws_faults import warm_unavailable
 from threadkeep.stores.warm_items import number, primary_key, text
+from threadkeep.stores.write_if import write_if
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -62,17 +61,14 @@ class LiveDynamoDB:
     @warm_unavailable()
     def remove(self, key: ConversationKey, stream: str) -> None:
         """See `LiveRegister`. On condition, since else an update makes an item where there is none."""
-        try:
-            self._client.update_item(
-                TableName=self._table,
-                Key=primary_key(key, live_items.sort_key(self._region)),
-                UpdateExpression="REMOVE #stream",
-                ConditionExpression="attribute_exists(#stream)",
-                ExpressionAttributeNames={"#stream": stream},
-            )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
+        write_if(
+            self._client.update_item,
+            TableName=self._table,
+            Key=primary_key(key, live_items.sort_key(self._region)),
+            UpdateExpression="REMOVE #stream",
+            ConditionExpression="attribute_exists(#stream)",
+            ExpressionAttributeNames={"#stream": stream},
+        )
 
     @warm_unavailable()
     def read_others(self, key: ConversationKey, *, now_ms: int) -> tuple[LiveStream, ...]:

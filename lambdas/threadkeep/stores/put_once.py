@@ -10,6 +10,7 @@ from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.schema import PARTITION_KEY, SORT_KEY
 from threadkeep.stores.aws_faults import code_of
 from threadkeep.stores.warm_items import Item
+from threadkeep.stores.write_if import REFUSED
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -29,7 +30,7 @@ def put_once(client: DynamoDBClient, table: str, item: dict[str, Any]) -> Item |
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
         )
     except ClientError as error:
-        if code_of(error) != "ConditionalCheckFailedException":
+        if code_of(error) != REFUSED:
             raise
         told: dict[str, Any] = dict(error.response)
         # Not every implementation of the API returns the item with the refusal.

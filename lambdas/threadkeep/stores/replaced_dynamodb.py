@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
 from threadkeep.domain.contests import Head
 from threadkeep.domain.model import ConversationKey
 from threadkeep.ports import MessageReplaced
 from threadkeep.schema import OWNER_KEY, REGION_ATTRIBUTE, SORT_PULSE
 from threadkeep.stores import contest_items, table_keys
-from threadkeep.stores.aws_faults import code_of, warm_unavailable
+from threadkeep.stores.aws_faults import warm_unavailable
 from threadkeep.stores.contest_items import CLAIMED, EPOCH, OWNER, STATUS
 from threadkeep.stores.owner_list import shards_of
 from threadkeep.stores.warm_items import number, primary_key, text
+from threadkeep.stores.write_if import write_if
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -60,7 +59,7 @@ class ReplacedDynamoDB:
 
     @warm_unavailable()
     def put_message(self, replaced: MessageReplaced) -> bool:
-        """See `ReplacedItems`. As it was, to the byte: what may hold its body, an object, is there until the erasure."""
+        """See `ReplacedItems`. As it was, to the byte: what may hold its body, an object, stays until the erasure."""
         was = replaced.was
         is_cut = "attribute_exists(#status)"
         is_earlier = "#epoch < :epoch" + (" OR attribute_not_exists(#epoch)" if was.epoch else "")
@@ -76,30 +75,22 @@ class ReplacedDynamoDB:
         """See `ReplacedItems`. The list goes by the pulse, of which two regions may have written one each as well."""
         shards = shards_of(key.tenant, owner, self._service_accounts)
         shard = table_keys.owner_shard(key.conversation, shards)
-        owner_key = text(table_keys.owner(key.tenant, owner, shard))
-        try:
-            self._client.update_item(
-                TableName=self._table,
-                Key=primary_key(key, SORT_PULSE),
-                UpdateExpression=f"SET {OWNER_KEY} = :key",
-                ConditionExpression=f"attribute_exists({OWNER_KEY})",
-                ExpressionAttributeValues={":key": owner_key},
-            )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
+        write_if(
+            self._client.update_item,
+            TableName=self._table,
+            Key=primary_key(key, SORT_PULSE),
+            UpdateExpression=f"SET {OWNER_KEY} = :key",
+            ConditionExpression=f"attribute_exists({OWNER_KEY})",
+            ExpressionAttributeValues={":key": text(table_keys.owner(key.tenant, owner, shard))},
+        )
 
     def _put(self, item: dict[str, Any], *, condition: str, names: dict[str, str], values: dict[str, Any]) -> bool:
-        try:
-            self._client.put_item(
-                TableName=self._table,
-                Item=item,
-                ConditionExpression=condition,
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=values,
-            )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
-            return False
-        return True
+        answer = write_if(
+            self._client.put_item,
+            TableName=self._table,
+            Item=item,
+            ConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+        )
+        return answer is not None

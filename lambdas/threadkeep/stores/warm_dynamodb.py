@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from botocore.exceptions import ClientError
 from msgspec import UNSET, UnsetType
 
 from threadkeep.domain import archive, ids, times
@@ -28,11 +27,12 @@ from threadkeep.schema import (
     SORT_PULSE,
 )
 from threadkeep.stores import contest_items, erasure_items, table_keys, warm_items
-from threadkeep.stores.aws_faults import code_of, warm_unavailable
+from threadkeep.stores.aws_faults import warm_unavailable
 from threadkeep.stores.owner_list import OwnerList
 from threadkeep.stores.packing import pack
 from threadkeep.stores.put_once import put_once
 from threadkeep.stores.warm_items import Item, primary_key, text
+from threadkeep.stores.write_if import write_if
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -326,10 +326,7 @@ class WarmDynamoDB:
         expressed = {f":{name}": value for name, value in values.items()} | (condition_values or {})
         if expressed:  # DynamoDB refuses an empty map
             request["ExpressionAttributeValues"] = expressed
-        try:
-            answer = self._client.update_item(TableName=self._table, Key=item_key, ReturnValues="ALL_NEW", **request)
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
-            return None
-        return answer["Attributes"]
+        answer = write_if(
+            self._client.update_item, TableName=self._table, Key=item_key, ReturnValues="ALL_NEW", **request
+        )
+        return None if answer is None else answer["Attributes"]
