@@ -48,14 +48,13 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         newest_first: the messages.
         near: so many of them, from the newest, follow each other on the path; the others are from beyond ``following``.
         ahead: the conversation's first message, to be put before all of them.
-        following: the id of the message that comes next on the path; None where the path has ended.
-        is_truncated: the path goes on, or something of it was left out in between.
+        following: the id of the message that comes next on the path; None where the path has ended, with nothing of it
+            left out.
     """
 
     newest_first: tuple[Message, ...]
     near: int
     following: str | None
-    is_truncated: bool
     ahead: Message | None = None
 
 
@@ -102,7 +101,7 @@ def select(path: Iterator[Message], bounds: Bounds, first: Callable[[], Message 
     """
     window = _Window(path)
     if not window.reaches(1):
-        return Selection(newest_first=(), near=0, following=None, is_truncated=False)
+        return Selection(newest_first=(), near=0, following=None)
     bound = _bound_to_newest(window)
     selection = _select(window, bounds, bound)
     ahead = None if window.has_root else first()
@@ -124,7 +123,7 @@ def _select(window: _Window, bounds: Bounds, bound: AbstractSet[str]) -> Selecti
     near = window.messages[:end]
     far = [message for message in window.messages[end:] if message.id in must]
     following = window.messages[end].id if end < len(window.messages) else near[-1].parent
-    return Selection(newest_first=(*near, *far), near=end, following=following, is_truncated=following is not None)
+    return Selection(newest_first=(*near, *far), near=end, following=following)
 
 
 def _bound_to_newest(window: _Window) -> set[str]:

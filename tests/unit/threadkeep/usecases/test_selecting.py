@@ -74,18 +74,17 @@ def test_the_newest_messages_are_selected_and_no_more_is_read_than_that() -> Non
     selection = path.select(4)
     assert [one.id for one in selection.newest_first] == [one.id for one in path.messages[:-5:-1]]
     assert selection.following == path.messages[-5].id
-    assert selection.is_truncated
     assert path.read == 4
 
 
 def test_a_whole_path_is_not_truncated() -> None:
     for messages_max in (4, 5, 1_000):
         selection = Path(*"uaua").select(messages_max)
-        assert (len(selection.newest_first), selection.following, selection.is_truncated) == (4, None, False)
+        assert (len(selection.newest_first), selection.following) == (4, None)
 
 
 def test_an_empty_path_is_an_empty_selection() -> None:
-    assert Path().select() == Selection(newest_first=(), near=0, following=None, is_truncated=False)
+    assert Path().select() == Selection(newest_first=(), near=0, following=None)
 
 
 def test_as_many_fit_as_their_tokens_and_the_newest_always() -> None:
@@ -107,7 +106,6 @@ def test_system_messages_of_the_newest_are_kept_and_count_first() -> None:
     assert path.selected(tokens_max=300) == [0, 3, 4]
     assert path.selected(tokens_max=1) == [0, 4]
     assert path.selected(tokens_max=500) == [0, 1, 2, 3, 4]
-    assert path.select(tokens_max=300).is_truncated
     assert path.select(tokens_max=300).following == path.messages[2].id
 
 
@@ -130,7 +128,6 @@ def test_a_result_whose_call_would_be_cut_off_is_left_out_with_its_siblings() ->
 def test_what_is_left_out_at_the_edge_comes_next() -> None:
     path = Path("u", "ca+cb", "ra", "rb", "a", "u")
     assert path.select(4).following == path.messages[3].id
-    assert path.select(4).is_truncated
 
 
 def test_a_pair_that_fits_the_tokens_is_taken_whole() -> None:
@@ -149,7 +146,6 @@ def test_a_selection_ends_before_a_result_far_from_its_call() -> None:
     path = Path("ca", "u", "a", "ra", "u")
     assert path.selected(4) == [4]
     assert path.select(4).following == path.messages[3].id
-    assert path.select(4).is_truncated
 
 
 def test_a_selection_ends_before_a_result_of_which_one_call_is_cut_off() -> None:
@@ -219,7 +215,7 @@ def test_whatever_the_path_no_half_of_a_pair_is_selected(
     if tokens_max is not None:
         systems = [one for one in newest_first[:messages_max] if one.role == "system"]
         assert all(one.id in chosen for one in systems)
-    assert selection.is_truncated == (len(chosen) < len(path.messages))
+    assert (selection.following is None) == (len(chosen) == len(path.messages))
 
 
 @given(SAID, st.integers(1, 15), st.one_of(st.none(), st.integers(1, 15)), st.integers(1, 5))
@@ -243,9 +239,7 @@ def test_whatever_the_path_its_conversations_prompt_goes_ahead_where_its_root_is
         return
     assert selection.ahead == prompt
     less = None if tokens_max is None else tokens_max - tokens
-    assert selection == msgspec.structs.replace(
-        path.select(max(1, messages_max - 1), tokens_max=less), ahead=prompt, is_truncated=True
-    )
+    assert selection == msgspec.structs.replace(path.select(max(1, messages_max - 1), tokens_max=less), ahead=prompt)
 
 
 def calls(count: int) -> str:
