@@ -17,7 +17,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         route_responses: knows ``ApiGatewayV2::RouteResponse`` (the emulator answers on every route without one).
-        serverless_cache: knows ``ElastiCache::ServerlessCache``.
         vpc: knows what a network that nothing leads into is made of; without it functions stand nowhere in particular,
             and only who calls whom follows the setting ``network``.
         metric_math_alarms: takes an alarm on an expression over several metrics.
@@ -33,7 +32,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     route_responses: bool = True
-    serverless_cache: bool = True
     vpc: bool = True
     metric_math_alarms: bool = True
     access_logs: bool = True

@@ -10,7 +10,6 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from stacks import bulkheads, capabilities, naming
@@ -18,6 +17,7 @@ from stacks.bucket_rights import bucket_rights
 from stacks.bulkheads import Bulkhead
 from stacks.bundle import Bundle
 from stacks.constructs.bulkhead_function import BulkheadFunction, Right
+from stacks.constructs.failure_queue import failure_queue
 from stacks.constructs.gateway import WebSocketGateway
 from stacks.constructs.job_queue import JobQueue
 from stacks.constructs.table_stream import TableStream
@@ -143,19 +143,13 @@ class RealtimeStack(cdk.Stack):
         )
 
     def _answer_with(self, function: lambda_.IFunction) -> None:
-        failed = sqs.Queue(
+        failed = failure_queue(
             self,
             "FailedAnswers",
-            queue_name=naming.failed_answers(self._settings.stage),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=capabilities.of(self._settings.target).tls,
-            retention_period=cdk.Duration.days(7),
-        )
-        cdk.Validations.of(failed).acknowledge(
-            cdk.Acknowledgment(
-                id="AwsSolutions::AwsSolutions-SQS3",
-                reason="nothing consumes it: it is itself where requests end whose answer failed, for people to see",
-            )
+            name=naming.failed_answers(self._settings.stage),
+            kept_days=7,
+            tls=capabilities.of(self._settings.target).tls,
+            holds="requests end whose answer failed, for people to see",
         )
         # Asked once more at most: a model's time is paid for, and whoever asked the question may ask again.
         function.configure_async_invoke(

@@ -10,9 +10,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as event_sources
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.constructs.failure_queue import failure_queue
 from threadkeep import schema
 
 _NEW: Final = lambda_.FilterCriteria.filter({"eventName": lambda_.FilterRule.is_equal("INSERT")})
@@ -88,25 +88,17 @@ class TableStream(Construct):
             report_batch_item_failures=True,
             bisect_batch_on_error=True,
             max_record_age=cdk.Duration.hours(24),
-            on_failure=event_sources.SqsDlq(self._failed(queue_name, tls=tls)),
+            on_failure=event_sources.SqsDlq(
+                failure_queue(
+                    self,
+                    "Failed",
+                    name=queue_name,
+                    kept_days=14,
+                    tls=tls,
+                    holds="records end that could not be handed on",
+                )
+            ),
         )
-
-    def _failed(self, name: str, *, tls: bool) -> sqs.Queue:
-        queue = sqs.Queue(
-            self,
-            "Failed",
-            queue_name=name,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=tls,
-            retention_period=cdk.Duration.days(14),
-        )
-        cdk.Validations.of(queue).acknowledge(
-            cdk.Acknowledgment(
-                id="AwsSolutions::AwsSolutions-SQS3",
-                reason="nothing consumes it: it is itself where records end that could not be handed on",
-            )
-        )
-        return queue
 
     def _resolver(self, table_arn: str) -> lambda_.Function:
         log_group = logs.LogGroup(

@@ -51,12 +51,10 @@ class Found:
     Attributes:
         files: those that may hold conversations.
         unreadable: zips and members that are damaged.
-        is_single: whether it was one plain file.
     """
 
     files: list[Opened] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
-    is_single: bool = False
 
 
 @contextmanager
@@ -74,7 +72,6 @@ def opened(path: Path) -> Iterator[Found]:
                 for each in sorted(file for file in path.rglob("*") if file.is_file()):
                     _take(found, each, str(each.relative_to(path)), Path(scratch))
             else:
-                found.is_single = not _is_zip(path)
                 _take(found, path, path.name, Path(scratch), always=True)
         except OSError as error:
             raise UnreadableError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
