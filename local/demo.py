@@ -44,16 +44,7 @@ def play(cloud: Cloud, state: CloudState, console: Console) -> Tally:
     # The longest first: it decides when all are done.
     chats = sorted(recorded_chats(), key=lambda chat: -sum(len(turn.text) for turn in chat.turns))
     with Bars(console, [(chat.title, count_messages(chat)) for chat in chats]) as bars:
-        dialogues = _dialogues(chats, state.signing_key(cloud.folder), state.url, tally, bars)
-        asyncio.run(
-            attended(
-                "the demo",
-                play_all(dialogues),
-                check=cloud.require_alive,
-                timeout_s=_DEMO_S,
-                release=partial(hang_up, dialogues),
-            )
-        )
+        play_all(_dialogues(chats, state.signing_key(cloud.folder), state.url, tally, bars), cloud)
     return tally
 
 
@@ -71,14 +62,23 @@ def report(tally: Tally, console: Console) -> int:
         "frames": f"{tally.frames}",
         "sockets cut and resumed": f"{tally.reconnects}",
         "time to first delta": first_delta,
-        "differences": f"{len(tally.differences)}",
     }
     console.print()
     for name, quantity in quantities.items():
         console.print(f"{name}: [bold]{quantity}[/]", highlight=False)
-    for difference in tally.differences[:_SHOWN_MAX]:
+    return report_differences(tally.differences, console)
+
+
+def report_differences(differences: Sequence[str], console: Console) -> int:
+    """Print how many there are, and the first of them.
+
+    Returns:
+        The exit code: 0 if there are none, else 1.
+    """
+    console.print(f"differences: [bold]{len(differences)}[/]", highlight=False)
+    for difference in differences[:_SHOWN_MAX]:
         console.print(f"[red]{escape(difference)}[/]", highlight=False)
-    return 1 if tally.differences else 0
+    return 1 if differences else 0
 
 
 def count_messages(chat: Chat) -> int:
@@ -118,8 +118,25 @@ def connected(party: Party, url: str, key: SigningKey, tally: Tally) -> Client:
     return Client(url, token, settings=_SETTINGS, observe=tally.observe)
 
 
-async def play_all(dialogues: Sequence[Dialogue]) -> None:
-    """Play them, a few at a time."""
+def play_all(dialogues: Sequence[Dialogue], cloud: Cloud) -> None:
+    """Play them, a few at a time, for as long as the cloud lives.
+
+    Raises:
+        LocalCloudError: part of the cloud died, the deployment refused something, or it took too long.
+        Interrupted: by a signal.
+    """
+    asyncio.run(
+        attended(
+            "the demo",
+            _play_all(dialogues),
+            check=cloud.require_alive,
+            timeout_s=_DEMO_S,
+            release=partial(_hang_up, dialogues),
+        )
+    )
+
+
+async def _play_all(dialogues: Sequence[Dialogue]) -> None:
     free = asyncio.Semaphore(_AT_ONCE)
 
     async def play(dialogue: Dialogue) -> None:
@@ -131,7 +148,7 @@ async def play_all(dialogues: Sequence[Dialogue]) -> None:
             tasks.create_task(play(dialogue))
 
 
-async def hang_up(dialogues: Sequence[Dialogue]) -> None:
+async def _hang_up(dialogues: Sequence[Dialogue]) -> None:
     """End all connections: then nobody waits for replies that will not come."""
     closing = [client.connection.close() for dialogue in dialogues for client in dialogue.clients]
     await asyncio.gather(*closing, return_exceptions=True)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from local.attending import attended
 from local.cloud import Cloud
-from local.demo import connected, count_messages, hang_up, play_all, recorded_chats
+from local.demo import connected, count_messages, play_all, recorded_chats, report_differences
 from local.dialogue import Check, Dialogue, Party, Tally
 from local.keys import SigningKey
 from local.progress import Bars
@@ -23,9 +19,6 @@ from local.state import CloudState
 from threadkeep_client import Client
 from threadkeep_client.cli.chats import Chat
 from threadkeep_client.cli.comparing import Sent, compare_messages
-
-_DEMO_S: Final = 240.0
-_SHOWN_MAX: Final = 20
 
 
 @dataclass(kw_only=True)
@@ -66,15 +59,7 @@ def play(cloud: Cloud, state: CloudState, console: Console) -> list[Leg]:
             _dialogue(leg, chat, urls, key, advance=partial(bars.advance, index))
             for index, (leg, chat) in enumerate(cast)
         ]
-        asyncio.run(
-            attended(
-                "the demo",
-                play_all(dialogues),
-                check=cloud.require_alive,
-                timeout_s=_DEMO_S,
-                release=partial(hang_up, dialogues),
-            )
-        )
+        play_all(dialogues, cloud)
     return legs
 
 
@@ -97,11 +82,7 @@ def report(legs: list[Leg], console: Console) -> int:
     console.print()
     console.print(table)
     console.print("live: answers seen while they grew; hot: chats that both caches had whole")
-    differences = [difference for leg in legs for difference in leg.tally.differences]
-    console.print(f"differences: [bold]{len(differences)}[/]", highlight=False)
-    for difference in differences[:_SHOWN_MAX]:
-        console.print(f"[red]{escape(difference)}[/]", highlight=False)
-    return 1 if differences else 0
+    return report_differences([difference for leg in legs for difference in leg.tally.differences], console)
 
 
 def _dialogue(
