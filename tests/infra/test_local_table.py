@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import boto3
@@ -13,6 +12,7 @@ import pytest
 from moto import mock_aws
 
 from stacks.constructs.local_table import index
+from tests.support.serving import serving
 
 TABLE = "threadkeep-local"
 
@@ -33,15 +33,8 @@ class CloudFormation:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._server = HTTPServer(("127.0.0.1", 0), Listener)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/answer"
-        self._thread = Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self.server = HTTPServer(("127.0.0.1", 0), Listener)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/answer"
 
     def event(self, request: str, *, table: str = TABLE, regions: tuple[str, ...] = ("us-east-1",)) -> dict[str, Any]:
         return {
@@ -57,8 +50,8 @@ class CloudFormation:
 @pytest.fixture
 def cloudformation() -> Iterator[CloudFormation]:
     listener = CloudFormation()
-    yield listener
-    listener.stop()
+    with serving(listener.server):
+        yield listener
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,6 @@ What ElastiCache itself makes of the token only an account can show.
 from __future__ import annotations
 
 import datetime as dt
-import ipaddress
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,14 +16,12 @@ import botocore.session
 import pytest
 from botocore.model import ServiceId
 from botocore.signers import RequestSigner
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from valkey import Valkey
 
 from local.state import Address
 from tests.support.hot import COMPLETE, REGION, Talk, hot_valkey
 from tests.support.relay import HOST, Relay
+from tests.support.serving import server_tls, write_certificate
 from threadkeep.config import HotConfig
 from threadkeep.domain.errors import HotUnavailable
 from threadkeep.domain.streams import Closed
@@ -42,30 +39,9 @@ def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _certificate(folder: Path, *, address: str, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     """A server's TLS with a certificate for that IP address, which this process trusts."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
-    now = dt.datetime.now(dt.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    public, private = folder / "certificate.pem", folder / "key.pem"
-    public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    monkeypatch.setenv("SSL_CERT_FILE", str(public))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(public, private)
-    return context
+    certificate = write_certificate(folder / "certificate.pem", of=address)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    return server_tls(certificate)
 
 
 @pytest.fixture

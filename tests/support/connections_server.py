@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import boto3
 from botocore.config import Config
 
+from tests.support.serving import serving
 from threadkeep.stores.aws_config import PUSH
 
 if TYPE_CHECKING:
@@ -89,15 +90,12 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def connections_server() -> Iterator[ConnectionsServer]:
     """A running server, on a free port."""
-    with ConnectionsServer() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), name="connections")
-        thread.start()
+    server = ConnectionsServer()
+    with serving(server):
         try:
             yield server
         finally:
             server.released.set()
-            server.shutdown()
-            thread.join()
 
 
 def push_client(url: str, **changes: Any) -> ApiGatewayManagementApiClient:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import http.server
-import ipaddress
 import json
-import ssl
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,10 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from tests.support.serving import server_tls, serving
 
 Pause = float
 """Seconds between two writes."""
@@ -99,39 +93,7 @@ def model_server(tls: Path | None = None) -> Iterator[ModelServer]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = False
     if tls is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(tls)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.socket = server_tls(tls).wrap_socket(server.socket, server_side=True)
     told.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(server):
         yield told
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def write_certificate(path: Path) -> Path:
-    """A key and a certificate for 127.0.0.1 that vouches for itself, for an hour, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = dt.datetime.now(dt.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        + certificate.public_bytes(serialization.Encoding.PEM)
-    )
-    return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -10,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msgspec
 
+from tests.support.serving import serving
 from threadkeep.domain.model import ConversationKey
 from threadkeep.domain.uploads import Upload
 from threadkeep.ports import PresignedPut
@@ -49,12 +49,7 @@ def served_uploads() -> Iterator[ServedUploads]:
         def log_message(self, *_: object) -> None:
             """Nothing: a test's output is the test's."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        store.base = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield store
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    store.base = f"http://127.0.0.1:{server.server_port}"
+    with serving(server):
+        yield store

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.support.serving import QuietServer, serving
 
 
 class FakeStore:
@@ -70,17 +71,7 @@ def running_store() -> Iterator[FakeStore]:
         def log_message(self, *_: object) -> None:
             """Nothing: a test's output is the test's."""
 
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: object) -> None:
-            """A client that leaves midway is nothing to print between its own words."""
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        store.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield store
-        finally:
-            server.shutdown()
-            thread.join()
+    server = QuietServer(("127.0.0.1", 0), Handler)
+    store.url = f"http://127.0.0.1:{server.server_port}"
+    with serving(server):
+        yield store

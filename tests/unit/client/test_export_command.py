@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.serving import QuietServer, serving
 from tests.unit.client.fake_server import FakeServer
 from tests.unit.client.fake_service import Json, Refused
 from tests.unit.client.test_cli import line_on_stderr, nowhere, served
@@ -64,19 +65,9 @@ def files(
         def log_message(self, *_: object) -> None:
             """Nothing: a test's output is the test's."""
 
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: object) -> None:
-            """A client that leaves midway is nothing to print between its own words."""
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/exports/e?signed=1"
-        finally:
-            server.shutdown()
-            thread.join()
+    server = QuietServer(("127.0.0.1", 0), Handler)
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_port}/exports/e?signed=1"
 
 
 class FakeExports:
@@ -284,9 +275,8 @@ def test_ctrl_c_ends_a_download_at_its_next_piece_and_leaves_no_file(served: Fak
         def log_message(self, *_: object) -> None:
             """Nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with serving(server):
         FakeExports(served, url=f"http://127.0.0.1:{server.server_port}/")
         command = [sys.executable, "-m", "threadkeep_client.cli", "export", "-o", str(path)]
         command += ["--url", served.url, "--token", "t"]
@@ -295,7 +285,5 @@ def test_ctrl_c_ends_a_download_at_its_next_piece_and_leaves_no_file(served: Fak
             process.send_signal(signal.SIGINT)
             go_on.set()
             _, err = process.communicate(timeout=30)
-        server.shutdown()
-        thread.join()
     assert (process.returncode, err.splitlines()[-1]) == (130, "threadkeep: interrupted")
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.model_server import ModelServer, model_server, write_certificate
+from tests.support.model_server import ModelServer, model_server
+from tests.support.serving import write_certificate
 from tests.unit.threadkeep.responder.scene import Scene
 from threadkeep.responder.answers import (
     Cut,

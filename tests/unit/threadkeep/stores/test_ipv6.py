@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import socket
-import ssl
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,10 +12,8 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, SSLError
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.support.serving import server_tls, serving, write_certificate
 from threadkeep.stores.ipv6 import over_ipv6
 
 
@@ -45,12 +40,8 @@ def port() -> Iterator[int]:
     """One port, served over both."""
     six = Ipv6Server(("::1", 0), Invoked)
     four = ThreadingHTTPServer(("127.0.0.1", six.server_port), Invoked)
-    for server in (six, four):
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield six.server_port
-    for server in (six, four):
-        server.shutdown()
-        server.server_close()
+    with serving(six), serving(four):
+        yield six.server_port
 
 
 @pytest.fixture(autouse=True)
@@ -75,37 +66,16 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """Of both.test, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "both.test")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("both.test")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path / "certificate.pem"
-    own = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path.write_bytes(own + made.public_bytes(serialization.Encoding.PEM))
-    return path
+    return write_certificate(tmp_path / "certificate.pem", of="both.test")
 
 
 @pytest.fixture
 def tls_port(certificate: Path) -> Iterator[int]:
     """As AWS serves."""
     server = Ipv6Server(("::1", 0), Invoked)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server.server_port
-    server.shutdown()
-    server.server_close()
+    server.socket = server_tls(certificate).wrap_socket(server.socket, server_side=True)
+    with serving(server):
+        yield server.server_port
 
 
 def invoked(host: str, port: int, *, ipv6: bool, trusted: Path | None = None) -> str:

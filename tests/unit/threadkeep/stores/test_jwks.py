@@ -9,7 +9,6 @@ import json
 import os
 import socket
 import struct
-import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
+from tests.support.serving import serving
 from threadkeep.ports import TokenRefused
 from threadkeep.stores import jwks
 from threadkeep.stores.jwks import JwksVerifier
@@ -82,31 +82,23 @@ class Issuer:
             def log_message(self, *_: object) -> None:
                 """Tests are quiet."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 
     @property
     def url(self) -> str:
         """Where the keys are."""
-        return f"http://127.0.0.1:{self._server.server_port}/jwks.json"
+        return f"http://127.0.0.1:{self.server.server_port}/jwks.json"
 
     def publish(self, *names: str) -> None:
         """Publish these keys and no others."""
         self.body = json.dumps({"keys": [KEYS[name] for name in names]}).encode()
 
-    def stop(self) -> None:
-        """Serve no longer."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
-    started = Issuer()
-    yield started
-    started.stop()
+    made = Issuer()
+    with serving(made.server):
+        yield made
 
 
 @pytest.fixture
@@ -320,7 +312,7 @@ def test_keys_that_cannot_be_had_refuse_every_token_until_they_can(
 def test_an_issuer_that_is_not_there_refuses_every_token(issuer: Issuer, clock: SimpleNamespace) -> None:
     assert clock.seconds
     verifier = JwksVerifier(url=issuer.url.replace("jwks.json", ""), issuer=ISSUER, audience=AUDIENCE)
-    issuer._server.server_close()
+    issuer.server.server_close()
     assert refused(verifier, token())
 
 
