@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.support.house import LAPTOP, PHONE, WORKER, Frame
+from tests.support.regional_answer import RegionalAnswer
 from tests.support.regions import EU, US, Regions, regions
 from threadkeep.domain.bounds import CONTESTED_AGAIN_MS, LEASE_MS
 from threadkeep.schema import SORT_LIVE
@@ -17,43 +16,21 @@ HEL = [{"type": "text", "text": "Hel"}]
 HELLO = [{"type": "text", "text": "Hello"}]
 
 
-class Answer:
+class Answer(RegionalAnswer):
     """Half an answer in eu, which then counts as gone in us."""
 
     def __init__(self, regions: Regions) -> None:
-        self.regions = regions
-        self.conversation = regions.eu.conversation()
-        self.question = regions.eu.message(self.conversation)
-        regions.settle()
-        self.stream = regions.eu.new_id()
+        super().__init__(regions)
         self.first = self.open(regions.eu)
         self.append(regions.eu, self.first, "Hel")
         regions.replicate()
         regions.us.evacuate(EU)
-
-    def open(self, house: Any, **fields: Any) -> Frame:
-        place = {"message": self.stream, "parent": self.question, "role": "assistant", "producer": "run-1"}
-        opened: Frame = house.ok(WORKER, "stream.open", conversation=self.conversation, **place, **fields)
-        return opened
-
-    def append(self, house: Any, opened: Frame, text: str) -> None:
-        place = {"stream": self.stream, "epoch": opened["epoch"], "offset": 0, "ops": [["text", 0, text]]}
-        house.ok(WORKER, "stream.append", conversation=self.conversation, **place)
 
     def begin_again(self) -> Frame:
         """In us, by the producer that holds it."""
         again = self.open(self.regions.us, epoch=self.first["epoch"])
         self.append(self.regions.us, again, "Hello")
         return again
-
-    def close(self, opened: Frame) -> None:
-        place = {"stream": self.stream, "epoch": opened["epoch"], "offset": 1, "status": "complete"}
-        self.regions.us.ok(WORKER, "stream.close", conversation=self.conversation, **place)
-
-    def stored(self, house: Any) -> Frame | None:
-        """The answer, where the region's own table has it."""
-        page = house.ok(PHONE, "message.list", conversation=self.conversation, leaf="all")["messages"]
-        return next((message for message in page if message["id"] == self.stream), None)
 
     def left_alone(self) -> None:
         """So long that nobody is thought to write it any more; then eu's sweeper comes."""
@@ -68,7 +45,7 @@ def answer(regions: Regions) -> Answer:
 
 def test_what_has_settled_elsewhere_stands_although_it_has_not_come_yet(answer: Answer) -> None:
     regions = answer.regions
-    answer.close(answer.begin_again())
+    answer.close(answer.regions.us, answer.begin_again())
     answer.left_alone()
     assert answer.stored(regions.eu) is None, "nothing of its own is written"
     assert regions.eu.hot.live(regions.eu.key(answer.conversation)) == ()
@@ -85,7 +62,7 @@ def test_what_goes_on_elsewhere_is_waited_for(answer: Answer) -> None:
     regions.replicate(lambda sort_key: sort_key.startswith(SORT_LIVE))
     answer.left_alone()
     assert answer.stored(regions.eu) is None
-    answer.close(again)
+    answer.close(answer.regions.us, again)
     regions.replicate()
     answer.left_alone()
     assert regions.eu.hot.live(regions.eu.key(answer.conversation)) == ()
@@ -148,7 +125,7 @@ def test_a_message_that_has_taken_the_place_of_another_is_read_by_everybody(answ
     regions.eu.ok(PHONE, "stream.cancel", conversation=answer.conversation, stream=answer.stream)
     kept = regions.eu.ok(PHONE, "message.list", conversation=answer.conversation)["messages"][0]
     assert kept["status"] == "stopped"
-    answer.close(again)  # later, so it stands
+    answer.close(answer.regions.us, again)  # later, so it stands
     regions.settle()
     for house, device in ((regions.eu, PHONE), (regions.us, LAPTOP)):
         page = house.ok(device, "message.list", conversation=answer.conversation)
@@ -171,7 +148,7 @@ def test_a_producer_that_a_returned_region_still_lets_write_leaves_nothing_of_it
         eu.ok(WORKER, "stream.close", status="complete", offset=1, **place)
     elif late == "goes on":
         eu.ok(WORKER, "stream.append", offset=1, ops=[["text", 0, "p me"]], **place)
-    answer.close(again)
+    answer.close(answer.regions.us, again)
     if late == "closes last":
         eu.ok(WORKER, "stream.close", status="complete", offset=1, **place)
     elif late == "goes on":

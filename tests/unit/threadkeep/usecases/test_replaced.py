@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.support.conversations import conversation as made_conversation
 from tests.support.conversations import message as made_message
 from tests.support.conversations import text_parts
-from tests.support.house import LAPTOP, PHONE, WORKER, Device, Frame
+from tests.support.house import LAPTOP, PHONE, Device, Frame, House
 from tests.support.logs import logged
+from tests.support.regional_answer import RegionalAnswer
 from tests.support.regions import EU, RegionHouse, Regions, regions
 from threadkeep.domain.bounds import CONTESTED_AGAIN_MS, HEAD_CACHE_MS, LEASE_MS, SETTLED_LOG_MS
 from threadkeep.domain.contests import Head
@@ -173,40 +173,27 @@ def test_what_was_put_back_before_the_tombstone_came_lands_beside_it_and_goes(
 # --- a message of two contents ------------------------------------------------------------------------------------
 
 
-class Answer:
+class Answer(RegionalAnswer):
     """An answer that eu has complete, and us, which took eu for gone, has ended as interrupted after that."""
 
     def __init__(self, regions: Regions) -> None:
-        self.regions = regions
-        self.conversation = regions.eu.conversation()
-        self.question = regions.eu.message(self.conversation)
-        regions.settle()
-        self.stream = regions.eu.new_id()
+        super().__init__(regions)
         first = self.open(regions.eu)
         self.append(regions.eu, first, "Hello")
         regions.us.evacuate(EU)
         self.append(regions.us, self.open(regions.us, epoch=first["epoch"]), "Hel")
-        place = {"stream": self.stream, "epoch": first["epoch"], "offset": 1, "status": "complete"}
-        regions.eu.ok(WORKER, "stream.close", conversation=self.conversation, **place)
+        self.close(regions.eu, first)
         for house in (regions.eu, regions.us):
             house.ok(PHONE, "conversation.subscribe", conversation=self.conversation)
         regions.clock.ms += LEASE_MS
         regions.us.sweep()
         assert self.stored(regions.us)["status"] == "interrupted"
 
-    def open(self, house: RegionHouse, **fields: Any) -> Frame:
-        place = {"message": self.stream, "parent": self.question, "role": "assistant", "producer": "run-1"}
-        opened: Frame = house.ok(WORKER, "stream.open", conversation=self.conversation, **place, **fields)
-        return opened
-
-    def append(self, house: RegionHouse, opened: Frame, text: str) -> None:
-        place = {"stream": self.stream, "epoch": opened["epoch"], "offset": 0, "ops": [["text", 0, text]]}
-        house.ok(WORKER, "stream.append", conversation=self.conversation, **place)
-
-    def stored(self, house: RegionHouse) -> Frame:
-        """The answer, as the region's own table has it."""
-        page = house.ok(PHONE, "message.list", conversation=self.conversation, leaf="all")["messages"]
-        return next(message for message in page if message["id"] == self.stream)
+    def stored(self, house: House) -> Frame:
+        """Both have it."""
+        found = super().stored(house)
+        assert found is not None
+        return found
 
     def hot(self, house: RegionHouse) -> Frame:
         """As its newest page shows it."""
