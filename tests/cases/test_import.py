@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.exports import DATA, chatgpt, expected, listed, write
+from tests.support.exports import DATA, chatgpt, expected, listed, shown, write
 from tests.support.house import START_MS, Device, House
 from tests.support.served_house import HouseServer, in_virtual_time
 from tests.unit.client.fake_server import FakeServer
@@ -160,27 +160,6 @@ def test_a79_json_that_is_no_chat_is_refused_with_the_reason(tmp_path: Path) -> 
     ]
 
 
-def shown(one: Message) -> list[Any]:
-    """A message as the case's file tells it."""
-    match one["parts"]:
-        case [{"type": "tool_call", "name": name, "arguments": arguments}]:
-            return ["assistant-tool-call", f"{name}: {arguments}"]
-        case [{"type": "tool_result", "output": output}]:
-            return ["tool", output]
-        case [{"type": "reasoning"}]:
-            return ["assistant-reasoning", "kept apart from the visible answer"]
-        case [{"type": "data", "kind": "not_seen_before", "value": {"payload": {"x": [1, 2]}}}]:
-            return ["assistant", "[unsupported part: not_seen_before] kept raw, not dropped"]
-        case []:
-            return ["user", "", ["kept as an empty turn or skipped, but said so in the report"]]
-    files = [
-        f"{part['kind'].partition('_')[0]} {part['value']['asset_pointer']}"
-        for part in one["parts"]
-        if part["type"] == "data"
-    ]
-    return [one["role"], text_of(one["parts"]), *([files] if files else [])]
-
-
 @in_virtual_time
 async def test_a80_content_of_every_shape_is_kept_and_what_was_hidden_is_not_shown(house: House) -> None:
     """Lists were printed as they are, null content failed the import, turns by voice were lost."""
@@ -188,7 +167,7 @@ async def test_a80_content_of_every_shape_is_kept_and_what_was_hidden_is_not_sho
         report = await bring(client, DATA / "import-multipart-mixed.json")
         wanted = expected("import-multipart-mixed")
         messages = await opened(client, ids(report)["c-multi"])
-        assert [shown(one) for one in messages] == wanted["c-multi"]
+        assert [shown(one["role"], one["parts"]) for one in messages] == wanted["c-multi"]
         assert all(one["role"] != "system" for one in messages) is not wanted["hidden_system_shown"]
         assert report.notes["empty_messages"] == 1
 

@@ -6,11 +6,12 @@ import dataclasses
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from local.state import Address
+from tests.support.gates import Gated, Loading
 from tests.support.hot import client_of, hot_valkey
 from tests.support.house import House, house
 from tests.support.tiers import Tale
@@ -24,38 +25,6 @@ __all__ = ["house"]
 READERS: Final = 200
 """Each in a sandbox of its own, as Lambda has them: with its own connection."""
 ANN: Final = Caller(tenant="acme", user="ann", scopes=frozenset({"chat"}), expires_at_ms=2**50, connection="c")
-
-
-class Gated:
-    """A cold store that answers when it is told to, and counts what it is asked for."""
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-        self.gate = threading.Event()
-        self.reads = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def read(self, *args: Any, **kwargs: Any) -> Any:
-        self.reads += 1
-        assert self.gate.wait(timeout=30)
-        return self._store.read(*args, **kwargs)
-
-
-class Loading:
-    """A hot tier that says when it was loaded."""
-
-    def __init__(self, store: Any, loaded: threading.Event) -> None:
-        self._store = store
-        self._loaded = loaded
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def load(self, *args: Any, **kwargs: Any) -> None:
-        self._store.load(*args, **kwargs)
-        self._loaded.set()
 
 
 def test_of_200_readers_one_reads_the_archive_and_199_wait_for_it(

@@ -13,30 +13,28 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.support.house import PHONE, WORKER, Frame, House, house
-from tests.support.metered import REAL_TURNS, as_written, fill, meter, of_usual_sizes, table_client, turns
+from tests.support.metered import (
+    REAL_TURNS,
+    as_written,
+    fill,
+    meter,
+    metered,
+    of_usual_sizes,
+    table,
+    table_client,
+    turns,
+)
 from tests.support.metering import Call, Meter
 from threadkeep.domain.bounds import PULSE_EVERY_MS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-__all__ = ["house"]
+__all__ = ["house", "metered", "table"]
 
 TOKENS: Final = 1_000
 LIMIT: Final = {"message.list": "limit", "context.read": "max_messages"}
 READ_OPERATIONS: Final = {"BatchGetItem", "GetItem", "Query"}
-
-
-@pytest.fixture(scope="module")
-def table(dynalite: str) -> Iterator[DynamoDBClient]:
-    client = table_client(dynalite)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def metered(house: House, table: DynamoDBClient) -> Meter:
-    return meter(house, table)
 
 
 def conversation_of(

@@ -5,14 +5,11 @@ Beside these a replicated write costs its units once more in every other region,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
-
-import pytest
 
 from tests.integration.test_units import conversation_of, puts_of_messages, take_turn
 from tests.support.house import PHONE, REGION, House, house
-from tests.support.metered import meter, table_client
+from tests.support.metered import metered, table
 from tests.support.metering import Call, Meter
 from tests.support.moto_table import TABLE
 from threadkeep.stores.bodies_memory import BodiesMemory
@@ -26,19 +23,7 @@ from threadkeep.usecases.services import OtherRegions
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-__all__ = ["house"]
-
-
-@pytest.fixture(scope="module")
-def table(dynalite: str) -> Iterator[DynamoDBClient]:
-    client = table_client(dynalite)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def metered(house: House, table: DynamoDBClient) -> Meter:
-    return meter(house, table)
+__all__ = ["house", "metered", "table"]
 
 
 def add_a_region(house: House, table: DynamoDBClient) -> None:

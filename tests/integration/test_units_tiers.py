@@ -15,7 +15,7 @@ from tests.integration.test_counts import CountingClient
 from tests.support.hot import REGION as HOT_REGION
 from tests.support.hot import hot_valkey
 from tests.support.house import PHONE, WORKER, Frame, House, house
-from tests.support.metered import as_written, fill, meter, of_usual_sizes, table_client, turns
+from tests.support.metered import as_written, fill, meter, of_usual_sizes, table, turns
 from tests.support.metering import Meter, ObjectCall, ObjectMeter
 from tests.support.moto_table import REGION, TABLE, buckets_of, moto_clients
 from threadkeep.config import HotConfig
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["house"]
+__all__ = ["house", "table"]
 
 ARCHIVED: Final = 5_000
 PASSES_MAX: Final = 20
@@ -97,13 +97,6 @@ class Cold:
             for job in self.house.archive_queue.take():
                 archive(services, msgspec.convert(job, DueEntry))
         raise AssertionError(f"not cold after {PASSES_MAX} passes")
-
-
-@pytest.fixture(scope="module")
-def table(dynalite: str) -> Iterator[DynamoDBClient]:
-    client = table_client(dynalite)
-    yield client
-    client.close()
 
 
 SAID: Final = {"real": as_written, "usual sizes": of_usual_sizes}

@@ -96,6 +96,27 @@ def texts(messages: Sequence[Told]) -> list[str]:
     return [text_of(message.parts) for message in messages]
 
 
+def shown(role: str, parts: list[Part]) -> list[Any]:
+    """A message as the file of the case of mixed content tells it."""
+    match parts:
+        case [{"type": "tool_call", "name": name, "arguments": arguments}]:
+            return ["assistant-tool-call", f"{name}: {arguments}"]
+        case [{"type": "tool_result", "output": output}]:
+            return ["tool", output]
+        case [{"type": "reasoning"}]:
+            return ["assistant-reasoning", "kept apart from the visible answer"]
+        case [{"type": "data", "kind": "not_seen_before", "value": {"payload": {"x": [1, 2]}}}]:
+            return ["assistant", "[unsupported part: not_seen_before] kept raw, not dropped"]
+        case []:
+            return ["user", "", ["kept as an empty turn or skipped, but said so in the report"]]
+    files = [_pointer(part) for part in parts if part["type"] == "data"]
+    return [role, text_of(parts), *([files] if files else [])]
+
+
+def _pointer(part: Part) -> str:
+    return f"{part['kind'].partition('_')[0]} {part['value']['asset_pointer']}"
+
+
 def chatgpt(source: str, texts: list[str], *, created_s: float = 1_700_000_000.0) -> dict[str, Any]:
     """A conversation in ChatGPT's form: user and assistant take turns, a second apart."""
     mapping: dict[str, Any] = {"r": {"id": "r", "message": None, "parent": None, "children": ["n0"]}}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
+import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.conversations import text_parts
@@ -70,6 +71,20 @@ def meter(house: House, client: DynamoDBClient) -> Meter:
         manifests=ManifestsDynamoDB(client, TABLE),
     )
     return Meter(client)
+
+
+@pytest.fixture(scope="module")
+def table(dynalite: str) -> Iterator[DynamoDBClient]:
+    """A client of a table whose reads are metered."""
+    client = table_client(dynalite)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def metered(house: House, table: DynamoDBClient) -> Meter:
+    """What is asked of the table behind the house."""
+    return meter(house, table)
 
 
 class Texts:

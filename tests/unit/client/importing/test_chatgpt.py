@@ -16,6 +16,7 @@ from tests.support.exports import (
     path_of,
     read,
     read_one,
+    shown,
     texts,
     write,
 )
@@ -111,31 +112,10 @@ def test_a_message_without_an_author_is_kept_as_an_assistants_and_flagged() -> N
     assert built.metadata["imported"]["flags"] == ["roles_unknown"]
 
 
-def shown(one: Told) -> list[Any]:
-    """A message as the case's file tells it."""
-    match one.parts:
-        case [{"type": "tool_call", "name": name, "arguments": arguments}]:
-            return ["assistant-tool-call", f"{name}: {arguments}"]
-        case [{"type": "tool_result", "output": output}]:
-            return ["tool", output]
-        case [{"type": "reasoning"}]:
-            return ["assistant-reasoning", "kept apart from the visible answer"]
-        case [{"type": "data", "kind": "not_seen_before", "value": {"payload": {"x": [1, 2]}}}]:
-            return ["assistant", "[unsupported part: not_seen_before] kept raw, not dropped"]
-        case []:
-            return ["user", "", ["kept as an empty turn or skipped, but said so in the report"]]
-    files = [pointer(part) for part in one.parts if part["type"] == "data"]
-    return [one.role, text_of(one.parts), *([files] if files else [])]
-
-
-def pointer(part: Part) -> str:
-    return f"{part['kind'].partition('_')[0]} {part['value']['asset_pointer']}"
-
-
 def test_every_kind_of_content_is_kept_and_what_was_hidden_stays_so() -> None:
     built = read_one(DATA / "import-multipart-mixed.json", "c-multi")
     wanted = expected("import-multipart-mixed")
-    assert [shown(one) for one in built.messages if not one.metadata.get("hidden")] == wanted["c-multi"]
+    assert [shown(one.role, one.parts) for one in built.messages if not one.metadata.get("hidden")] == wanted["c-multi"]
     assert [one.role for one in built.messages if one.metadata.get("hidden")] == ["system"]
     assert built.notes["empty_messages"] == 1
     call, result = built.messages[2].parts[0], built.messages[3].parts[0]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.conversations import noise
+from tests.support.gates import Gated, Loading
 from tests.support.house import LAPTOP, PHONE, WORKER, Device, Frame, House
 from tests.support.tiers import Calls, Tale
 from threadkeep.domain.bounds import TAIL_LOAD_MS, TAIL_MESSAGES_MAX, TAIL_POLL_MS, TAIL_WAIT_MS
@@ -305,30 +306,12 @@ class Serialized:
         return serialized
 
 
-class Gated:
-    """A store that answers pages once all readers are there, and counts them."""
-
-    def __init__(self, store: Any, gate: threading.Event) -> None:
-        self._store = store
-        self._gate = gate
-        self.pages = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def read(self, *args: Any, **kwargs: Any) -> Any:
-        self.pages += 1
-        assert self._gate.wait(timeout=20)
-        return self._store.read(*args, **kwargs)
-
-
 def test_of_200_who_open_a_cold_conversation_at_once_one_reads_it_and_199_wait(tale: Tale) -> None:
     chain = tale.chain(300)
     tale.rest()
     tale.archive(chain)
     house = tale.house
     readers = 200
-    all_wait = threading.Event()
     waiting = threading.Semaphore(0)
     first_sleeps = threading.local()
 
@@ -339,9 +322,9 @@ def test_of_200_who_open_a_cold_conversation_at_once_one_reads_it_and_199_wait(t
         assert loaded.wait(timeout=20)
 
     loaded = threading.Event()
-    cold = Gated(house.cold, all_wait)
+    cold = Gated(house.cold)
     hot = Serialized(house.hot)
-    services = dataclasses.replace(house.services, cold=cold, hot=_Announcing(hot, loaded), sleep=sleep)
+    services = dataclasses.replace(house.services, cold=cold, hot=Loading(hot, loaded), sleep=sleep)
 
     def read() -> tuple[list[str], str]:
         opened = open_newest(services, ANN, tale.conversation, Wanted(leaf=None, limit=20, is_enough=lambda _: False))
@@ -352,24 +335,9 @@ def test_of_200_who_open_a_cold_conversation_at_once_one_reads_it_and_199_wait(t
         reading = [pool.submit(read) for _ in range(readers)]
         for _ in range(readers - 1):
             assert waiting.acquire(timeout=20)
-        all_wait.set()
+        cold.gate.set()
         replies = [future.result(timeout=20) for future in reading]
     assert [messages for messages, _ in replies] == [chain[-20:][::-1]] * readers
     assert sorted(tier for _, tier in replies) == ["cold", *["hot"] * (readers - 1)]
-    assert cold.pages == 1
+    assert cold.reads == 1
     assert len(tale.house.hot.read_tail(tale.key, limit=100).messages) == TAIL_MESSAGES_MAX  # type: ignore[union-attr]
-
-
-class _Announcing:
-    """Says when somebody has loaded."""
-
-    def __init__(self, store: Any, loaded: threading.Event) -> None:
-        self._store = store
-        self._loaded = loaded
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def load(self, *args: Any, **kwargs: Any) -> None:
-        self._store.load(*args, **kwargs)
-        self._loaded.set()
