@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import shutil
 from pathlib import Path
 from typing import Final
 
 from local.errors import LocalCloudError
-from local.listening import start_listening
+from local.listening import answers, start_listening
 from local.ports import HOST, free_port
 from local.processes import ProcessGroup, ProcessTable, wait_until
 from local.state import ACCOUNT, REGION
@@ -48,7 +47,7 @@ def start_emulator(table: ProcessTable, folder: Path, *, log: Path) -> tuple[Pro
         return group, port
 
     def wait(group: ProcessGroup, port: int) -> None:
-        wait_until(lambda: _is_healthy(port), group, timeout_s=_READY_S)
+        wait_until(lambda: answers(port, "/_ministack/health"), group, timeout_s=_READY_S)
 
     group, port = start_listening(table, start, wait, grace_s=STOP_GRACE_S)
     return group, f"http://{HOST}:{port}"
@@ -75,14 +74,3 @@ def _environment(port: int, folder: Path) -> dict[str, str]:
         "SFTP_ENABLED": "0",
         "DOCKER_HOST": f"unix://{folder / 'no-docker.sock'}",  # else it clears up containers of other instances
     }
-
-
-def _is_healthy(port: int) -> bool:
-    connection = http.client.HTTPConnection(HOST, port, timeout=2.0)
-    try:
-        connection.request("GET", "/_ministack/health")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()

@@ -1,11 +1,13 @@
-"""Start a program on a port of its own, and again with another if someone was quicker to take it."""
+"""Start a program on a port of its own, and again with another if someone was quicker to take it; see it serve."""
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from local.errors import LocalCloudError
+from local.ports import HOST
 from local.processes import ProcessGroup, ProcessTable
 
 _STARTS_MAX: Final = 3
@@ -41,3 +43,15 @@ def start_listening(
     group, place = start()
     wait(group, place)
     return group, place
+
+
+def answers(port: int, path: str) -> bool:
+    """Whether a GET of that path on 127.0.0.1 is answered with 200."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=2.0)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -6,7 +6,6 @@ It meters no index, knows neither transactions nor expiry, and refuses a conditi
 
 from __future__ import annotations
 
-import http.client
 import os
 import shutil
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from local.errors import LocalCloudError
-from local.listening import start_listening
+from local.listening import answers, start_listening
 from local.ports import HOST, free_port
 from local.processes import ProcessGroup, ProcessTable, wait_until
 from local.tools import NODE_FOLDER, ROOT
@@ -45,7 +44,7 @@ def running_dynalite(folder: Path) -> Iterator[str]:
         return group, port
 
     def wait(group: ProcessGroup, port: int) -> None:
-        wait_until(lambda: _is_healthy(port), group, timeout_s=_READY_S)
+        wait_until(lambda: answers(port, "/"), group, timeout_s=_READY_S)
 
     try:
         _, port = start_listening(table, start, wait, grace_s=_STOP_GRACE_S)
@@ -54,14 +53,3 @@ def running_dynalite(folder: Path) -> Iterator[str]:
         for group in table.groups:
             table.stop(group, grace_s=_STOP_GRACE_S)
         shutil.rmtree(folder)
-
-
-def _is_healthy(port: int) -> bool:
-    connection = http.client.HTTPConnection(HOST, port, timeout=2.0)
-    try:
-        connection.request("GET", "/")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
