@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from tests.unit.client.fake_server import FakeServer
 from tests.unit.client.virtual_time import VirtualTimeLoop
+from threadkeep_client import Client
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -23,3 +24,10 @@ async def server() -> AsyncIterator[FakeServer]:
 @pytest.fixture
 def conversation() -> str:
     return "01900000-0000-7000-8000-000000000001"
+
+
+@pytest_asyncio.fixture
+async def client(server: FakeServer, conversation: str) -> AsyncIterator[Client]:
+    async with Client(server.url, "t") as connected:
+        await connected.create_conversation(conversation)
+        yield connected

@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from tests.unit.client.fake_server import FakeServer, What
+from tests.unit.client.virtual_time import now
 from threadkeep_client import Client
 from threadkeep_client.backoff import Backoff
 from threadkeep_client.connection import Connection
@@ -22,10 +23,6 @@ from threadkeep_client.errors import (
 )
 from threadkeep_client.patience import ConnectionSettings
 from threadkeep_client.wire import Frame
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class Listener:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from tests.unit.client.fake_server import FakeServer, What
+from tests.unit.client.said import PIECES, TEXT
+from tests.unit.client.virtual_time import now
 from threadkeep_client import Client, Outcome, Producer, ProducerSettings, StreamEndedError, Window, text_of
 from threadkeep_client.errors import (
     BadRequestError,
@@ -21,20 +21,6 @@ from threadkeep_client.errors import (
 )
 from threadkeep_client.frames import OPS_BYTES_MAX, json_bytes
 from threadkeep_client.wire import Part
-
-PIECES = ["The Nile, ", "says one; ", "the Amazon, ", "says another. ", "🏞️ ", "あ", "."]
-TEXT = "".join(PIECES)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-@pytest_asyncio.fixture
-async def client(server: FakeServer, conversation: str) -> AsyncIterator[Client]:
-    async with Client(server.url, "t") as connected:
-        await connected.create_conversation(conversation)
-        yield connected
 
 
 def stored(server: FakeServer, answer: Producer) -> str:

@@ -12,15 +12,13 @@ from tests.support.house import LAPTOP, PHONE, WORKER, Device
 from tests.support.regions import EU, US, RegionHouse, Regions, regions
 from tests.support.served_house import in_virtual_time, now
 from tests.support.served_regions import LAG_S, RegionServer, ServedRegions, served
+from tests.unit.client.said import PIECES, TEXT
 from threadkeep_client import Client, NotFoundError, Producer, UnavailableError, Update, Viewer, new_id, text_of
 from threadkeep_client.connection import Connection
 from threadkeep_client.errors import ConnectionFailedError
 from threadkeep_client.regions import Regions as Connections
 
 __all__ = ["regions"]
-
-PIECES = ["The Nile, ", "says one; ", "the Amazon, ", "says another. ", "🏞️ ", "あ", "."]
-TEXT = "".join(PIECES)
 
 
 class Watch:

@@ -2,30 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Self
 
 import pytest
-import pytest_asyncio
 
 from tests.unit.client.fake_server import FakeServer, What
 from tests.unit.client.fake_service import Json
+from tests.unit.client.said import PIECES, TEXT
+from tests.unit.client.virtual_time import now
 from threadkeep_client import Client, Producer, Update, Viewer, ViewerSettings, new_id, text_of
 from threadkeep_client.errors import ConnectionEndedError, NotFoundError, ThreadkeepError
-
-PIECES = ["The Nile, ", "says one; ", "the Amazon, ", "says another. ", "🏞️ ", "あ", "."]
-TEXT = "".join(PIECES)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-@pytest_asyncio.fixture
-async def client(server: FakeServer, conversation: str) -> AsyncIterator[Client]:
-    async with Client(server.url, "t") as connected:
-        await connected.create_conversation(conversation)
-        yield connected
 
 
 class Watch:

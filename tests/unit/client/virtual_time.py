@@ -40,3 +40,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual.now_s
+
+
+def now() -> float:
+    """The running loop's time, in seconds."""
+    return asyncio.get_running_loop().time()
