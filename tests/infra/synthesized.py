@@ -80,8 +80,16 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
     def function(self, region: str, name: str) -> Resource:
         """A region's function of a bulkhead."""
-        functions = self.resources("AWS::Lambda::Function", f"Realtime-{region}").values()
-        (found,) = [one for one in functions if one["Properties"]["Handler"] == f"handlers.{name}.handler"]
+        stack = f"Realtime-{region}"
+        return self.resources("AWS::Lambda::Function", stack)[self.function_id(stack, name)]
+
+    def function_id(self, stack: str, name: str) -> str:
+        """The logical id of a stack's function, by its bulkhead's name or its module's."""
+        (found,) = [
+            logical_id
+            for logical_id, function in self.resources("AWS::Lambda::Function", stack).items()
+            if function["Properties"]["Handler"] in (f"handlers.{name}.handler", f"{name}.handler")
+        ]
         return found
 
     def config(self, region: str, name: str) -> Config:
@@ -90,10 +98,15 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
     def statements(self, region: str, name: str) -> list[dict[str, Any]]:
         """What its role's policies say."""
-        role = self.function(region, name)["Properties"]["Role"]["Fn::GetAtt"][0]
+        return self.statements_of(f"Realtime-{region}", name)
+
+    def statements_of(self, stack: str, name: str) -> list[dict[str, Any]]:
+        """What the policies of the role of a stack's function say."""
+        function = self.resources("AWS::Lambda::Function", stack)[self.function_id(stack, name)]
+        role = function["Properties"]["Role"]["Fn::GetAtt"][0]
         return [
             statement
-            for policy in self.resources("AWS::IAM::Policy", f"Realtime-{region}").values()
+            for policy in self.resources("AWS::IAM::Policy", stack).values()
             if {"Ref": role} in policy["Properties"]["Roles"]
             for statement in resolve(policy["Properties"]["PolicyDocument"])["Statement"]
         ]

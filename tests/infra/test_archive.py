@@ -12,19 +12,17 @@ from stacks.bundle import Bundle
 from stacks.settings import Settings
 from tests.infra.conftest import LOCAL
 from tests.infra.synthesized import ACCOUNT, Deployment, resolve
-from tests.infra.test_schedules import function_id, statements_of
 from threadkeep.config import Config, Terms
 
 HOME = "eu-central-1"
 REGIONS = (HOME, "us-east-1")
 STACK = "Archive"
-SQS = f"arn:aws:sqs:{HOME}:{ACCOUNT}:"
 TABLE = f"arn:aws:dynamodb:{HOME}:{ACCOUNT}:table/threadkeep-prod"
 
 
 def function(aws: Deployment, name: str) -> dict[str, Any]:
     properties: dict[str, Any] = resolve(
-        aws.resources("AWS::Lambda::Function", STACK)[function_id(aws, STACK, name)]["Properties"]
+        aws.resources("AWS::Lambda::Function", STACK)[aws.function_id(STACK, name)]["Properties"]
     )
     return properties
 
@@ -52,7 +50,7 @@ def test_it_stands_in_the_home_region_behind_what_it_writes_into(aws: Deployment
 
 def test_the_planner_runs_hourly_and_daily_at_no_fixed_minute(aws: Deployment) -> None:
     schedules = [resolve(one["Properties"]) for one in aws.resources("AWS::Scheduler::Schedule", STACK).values()]
-    planner = f"<{function_id(aws, STACK, 'planner')}.Arn>"
+    planner = f"<{aws.function_id(STACK, 'planner')}.Arn>"
     assert {
         one["ScheduleExpression"]: (one["FlexibleTimeWindow"], json.loads(one["Target"]["Input"])) for one in schedules
     } == {
@@ -77,7 +75,7 @@ def test_archivers_take_conversations_one_by_one_and_so_many_at_a_time(aws: Depl
     mapping = resolve(aws.only("AWS::Lambda::EventSourceMapping", STACK)["Properties"])
     jobs, _ = queue(aws, "archive")
     assert mapping["EventSourceArn"] == f"<{jobs}.Arn>"
-    assert mapping["FunctionName"] == f"<{function_id(aws, STACK, 'archiver')}>"
+    assert mapping["FunctionName"] == f"<{aws.function_id(STACK, 'archiver')}>"
     assert mapping["BatchSize"] == 1
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": 10}
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -99,7 +97,7 @@ def test_a_job_is_hidden_for_six_timeouts_and_put_aside_after_five_attempts(aws:
 def rights(aws: Deployment, name: str) -> dict[str, set[str]]:
     """Allowed actions by resource, but for logs and traces."""
     found: dict[str, set[str]] = {}
-    for statement in statements_of(aws, STACK, name):
+    for statement in aws.statements_of(STACK, name):
         assert statement["Effect"] == "Allow"
         for resource in listed(statement["Resource"]):
             found.setdefault(resource, set()).update(listed(statement["Action"]))

@@ -24,15 +24,6 @@ def region(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def function_id(deployment: Deployment, stack: str, handler: str) -> str:
-    (found,) = [
-        logical_id
-        for logical_id, function in deployment.resources("AWS::Lambda::Function", stack).items()
-        if function["Properties"]["Handler"] == handler
-    ]
-    return found
-
-
 def queue_id(deployment: Deployment, stack: str, name: str) -> str:
     (found,) = [
         logical_id
@@ -47,7 +38,7 @@ def deployment_table(deployment: Deployment) -> str:
 
 
 def mapping_of(deployment: Deployment, stack: str, name: str) -> dict[str, Any]:
-    function = function_id(deployment, stack, f"handlers.{name}.handler")
+    function = deployment.function_id(stack, name)
     (found,) = [
         mapping
         for mapping in (
@@ -70,7 +61,7 @@ def test_each_region_looks_its_own_replicas_stream_up_when_it_is_deployed(
     for region in REGIONS:
         stack = f"Realtime-{region}"
         ((name, latest),) = deployment.resources("Custom::LatestTableStream", stack).items()
-        resolver = function_id(deployment, stack, "index.handler")
+        resolver = deployment.function_id(stack, "index")
         assert resolve(latest["Properties"]) == {
             "ServiceToken": f"<{resolver}.Arn>",
             "Table": deployment_table(deployment),
@@ -85,7 +76,7 @@ def test_the_stack_waits_for_the_table(aws: Deployment, region: str) -> None:
 
 def test_whoever_looks_it_up_may_do_nothing_else(aws: Deployment, region: str) -> None:
     stack = f"Realtime-{region}"
-    resolver = aws.resources("AWS::Lambda::Function", stack)[function_id(aws, stack, "index.handler")]
+    resolver = aws.resources("AWS::Lambda::Function", stack)[aws.function_id(stack, "index")]
     role = resolver["Properties"]["Role"]["Fn::GetAtt"][0]
     (policy,) = [
         resolve(found["Properties"]["PolicyDocument"])

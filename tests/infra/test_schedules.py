@@ -32,39 +32,19 @@ def one_region(bundle: Bundle, outdir: Path, **changed: Any) -> Deployment:
     )
 
 
-def function_id(deployment: Deployment, stack: str, name: str) -> str:
-    (logical_id,) = [
-        logical_id
-        for logical_id, function in deployment.resources("AWS::Lambda::Function", stack).items()
-        if function["Properties"]["Handler"] == f"handlers.{name}.handler"
-    ]
-    return logical_id
-
-
-def statements_of(deployment: Deployment, stack: str, name: str) -> list[dict[str, Any]]:
-    function = deployment.resources("AWS::Lambda::Function", stack)[function_id(deployment, stack, name)]
-    role = function["Properties"]["Role"]["Fn::GetAtt"][0]
-    return [
-        statement
-        for policy in deployment.resources("AWS::IAM::Policy", stack).values()
-        if {"Ref": role} in policy["Properties"]["Roles"]
-        for statement in resolve(policy["Properties"]["PolicyDocument"])["Statement"]
-    ]
-
-
 def test_the_sweeper_runs_every_minute_and_looks_for_the_forgotten_every_day(aws: Deployment, stack: str) -> None:
     rules = [resolve(rule["Properties"]) for rule in aws.resources("AWS::Events::Rule", stack).values()]
     inputs = {rule["ScheduleExpression"]: rule["Targets"][0].get("Input") for rule in rules}
     assert set(inputs) == {"rate(1 minute)", "rate(1 day)"}
     assert inputs["rate(1 minute)"] is None
     assert json.loads(inputs["rate(1 day)"]) == {"task": "backstop"}
-    sweeper = f"<{function_id(aws, stack, 'sweeper')}.Arn>"
+    sweeper = f"<{aws.function_id(stack, 'sweeper')}.Arn>"
     assert [target["Arn"] for rule in rules for target in rule["Targets"]] == [sweeper, sweeper]
     assert {rule["State"] for rule in rules} == {"ENABLED"}
 
 
 def test_its_rules_alone_may_start_it(aws: Deployment, stack: str) -> None:
-    sweeper = function_id(aws, stack, "sweeper")
+    sweeper = aws.function_id(stack, "sweeper")
     allowed = [
         (permission["Properties"]["Principal"], permission["Properties"]["SourceArn"]["Fn::GetAtt"][0])
         for permission in aws.resources("AWS::Lambda::Permission", stack).values()
@@ -76,7 +56,7 @@ def test_its_rules_alone_may_start_it(aws: Deployment, stack: str) -> None:
 
 
 def test_nothing_but_rights_starts_the_responder(aws: Deployment, stack: str) -> None:
-    responder = function_id(aws, stack, "responder")
+    responder = aws.function_id(stack, "responder")
     assert responder not in {
         permission["Properties"]["FunctionName"]["Fn::GetAtt"][0]
         for permission in aws.resources("AWS::Lambda::Permission", stack).values()
@@ -86,7 +66,7 @@ def test_nothing_but_rights_starts_the_responder(aws: Deployment, stack: str) ->
 def test_a_failed_answer_is_tried_once_more_and_then_its_request_is_kept(aws: Deployment, stack: str) -> None:
     config = resolve(aws.only("AWS::Lambda::EventInvokeConfig", stack)["Properties"])
     queue, _ = failed_answers(aws, stack)
-    assert config["FunctionName"] == f"<{function_id(aws, stack, 'responder')}>"
+    assert config["FunctionName"] == f"<{aws.function_id(stack, 'responder')}>"
     assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (1, 15 * 60)
     assert config["DestinationConfig"] == {"OnFailure": {"Destination": f"<{queue}.Arn>"}}
 
@@ -127,7 +107,7 @@ def test_on_bedrock_it_may_ask_one_model_and_no_other(
     bundle: Bundle, tmp_path: Path, name: str, models: list[str]
 ) -> None:
     deployment = one_region(bundle, tmp_path / "cdk.out", model={"kind": "bedrock", "name": name})
-    statements = statements_of(deployment, f"Realtime-{REGION}", "responder")
+    statements = deployment.statements_of(f"Realtime-{REGION}", "responder")
     asking = [statement for statement in statements if "bedrock" in json.dumps(statement)]
     assert {statement["Action"] for statement in asking} == {ASK}
     assert {resource for statement in asking for resource in listed(statement["Resource"])} == {
@@ -143,7 +123,7 @@ def test_without_a_model_there_is_no_responder_and_nobody_starts_one(bundle: Bun
     everything = json.dumps(deployment.templates).lower()
     assert "responder" not in everything
     assert "lambda:invokefunction" not in json.dumps(deployment.resources("AWS::IAM::Policy", stack)).lower()
-    assert function_id(deployment, stack, "sweeper")
+    assert deployment.function_id(stack, "sweeper")
     assert not deployment.resources("AWS::Lambda::EventInvokeConfig", stack)
     assert "failed-answers" not in everything
 
