@@ -13,7 +13,8 @@ from tests.support.regions import EU, US, RegionHouse, Regions, regions
 from tests.support.served_house import in_virtual_time, now
 from tests.support.served_regions import LAG_S, RegionServer, ServedRegions, served
 from tests.unit.client.said import PIECES, TEXT
-from threadkeep_client import Client, NotFoundError, Producer, UnavailableError, Update, Viewer, new_id, text_of
+from tests.unit.client.watching import Told
+from threadkeep_client import Client, NotFoundError, Producer, UnavailableError, Viewer, new_id, text_of
 from threadkeep_client.connection import Connection
 from threadkeep_client.errors import ConnectionFailedError
 from threadkeep_client.regions import Regions as Connections
@@ -21,12 +22,12 @@ from threadkeep_client.regions import Regions as Connections
 __all__ = ["regions"]
 
 
-class Watch:
+class Watch(Told):
     """Keeps what a viewer tells, in a task of its own."""
 
     def __init__(self, viewer: Viewer) -> None:
+        super().__init__()
         self.viewer = viewer
-        self.updates: list[Update] = []
         self.at: list[float] = []
         self._moved = asyncio.Condition()
 
@@ -46,25 +47,6 @@ class Watch:
 
     async def until_settled(self) -> None:
         await self.until(lambda: self.kinds[-1:] == ["settled"])
-
-    def streamed(self) -> str:
-        """The text as the ops tell it, from the last restart on."""
-        text = ""
-        for update in self.updates:
-            text = "" if update.kind == "restarted" else text
-            text += "".join(op[2] for op in update.ops if op[0] == "text")
-        return text
-
-    @property
-    def kinds(self) -> list[str]:
-        """What was told, with runs of deltas as one."""
-        kinds = [update.kind for update in self.updates]
-        return [kind for place, kind in enumerate(kinds) if kind != "delta" or kinds[place - 1] != "delta"]
-
-    def settled(self) -> str:
-        message = self.updates[-1].message
-        assert message is not None
-        return text_of(message["parts"])
 
 
 class Scene:

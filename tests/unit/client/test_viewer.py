@@ -11,19 +11,20 @@ from tests.unit.client.fake_server import FakeServer, What
 from tests.unit.client.fake_service import Json
 from tests.unit.client.said import PIECES, TEXT
 from tests.unit.client.virtual_time import now
-from threadkeep_client import Client, Producer, Update, Viewer, ViewerSettings, new_id, text_of
+from tests.unit.client.watching import Told
+from threadkeep_client import Client, Producer, Viewer, ViewerSettings, new_id, text_of
 from threadkeep_client.errors import ConnectionEndedError, NotFoundError, ThreadkeepError
 
 
-class Watch:
+class Watch(Told):
     """Watches over a connection of its own, and keeps what it is told."""
 
     def __init__(
         self, server: FakeServer, conversation: str, *, stream: str | None = None, since: str | None = None
     ) -> None:
+        super().__init__()
         self.client = Client(server.url, "t")
         self._viewer = self.client.watch(conversation, stream=stream, since=since)
-        self.updates: list[Update] = []
         self.texts: list[str] = []
         self.error: ThreadkeepError | None = None
         self._moved = asyncio.Condition()
@@ -52,25 +53,6 @@ class Watch:
         await self.client.__aexit__()
         if not self.task.cancelled():
             self.task.result()
-
-    @property
-    def kinds(self) -> list[str]:
-        """What was told, with runs of deltas as one."""
-        kinds = [update.kind for update in self.updates]
-        return [kind for place, kind in enumerate(kinds) if kind != "delta" or kinds[place - 1] != "delta"]
-
-    def streamed(self) -> str:
-        """The text as the ops tell it, from the last restart on."""
-        text = ""
-        for update in self.updates:
-            text = "" if update.kind == "restarted" else text
-            text += "".join(op[2] for op in update.ops if op[0] == "text")
-        return text
-
-    def settled(self) -> str:
-        message = self.updates[-1].message
-        assert message is not None
-        return text_of(message["parts"])
 
     async def until(self, reached: Callable[[], bool], patience_s: float = 600) -> None:
         async with asyncio.timeout(patience_s), self._moved:
