@@ -262,12 +262,12 @@ EXPORTER: Final = Bulkhead(
     own_exports=_WRITE,
     objects=_GET,
     segments=_GET,
-    exports=("s3:PutObject", "s3:AbortMultipartUpload"),
+    exports=(*_GET_AND_PUT, "s3:AbortMultipartUpload"),  # it reads what its last run has left it there
     takes="export",
     sends=("export",),
     hot=False,
     memory_mib=1_024,  # for its share of a processor: what an export holds at a time takes a twentieth of it
-    timeout_s=15 * 60,  # Lambda's longest; an export that takes longer fails as too large
+    timeout_s=15 * 60,  # Lambda's longest; an export that takes longer goes on in another run
     concurrency_percent=0,
 )
 """Writes what a user wants to take away to a file. Of all else it can only read."""

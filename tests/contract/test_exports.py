@@ -1,33 +1,27 @@
-"""What every `ExportStore` and `ExportFiles` does alike: in memory, and on the APIs of DynamoDB and S3."""
+"""What every `threadkeep.ports.ExportStore` does alike: in memory, and on the API of DynamoDB."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from tests.support.conversations import NOW_MS
-from tests.support.moto_table import BUCKET, REGION, TABLE, moto_clients
+from tests.support.moto_table import REGION, TABLE, moto_clients
 from threadkeep import schema
 from threadkeep.domain import ids, times
 from threadkeep.domain.bounds import EXPORT_LIVES_MS, EXPORTS_RUNNING_MAX
-from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.exports import Export
-from threadkeep.ports import ExportFiles, ExportStore
-from threadkeep.stores import object_keys, table_keys
-from threadkeep.stores.buckets_s3 import Bucket
-from threadkeep.stores.export_files_s3 import ExportFilesS3
+from threadkeep.ports import ExportStore
+from threadkeep.stores import table_keys
 from threadkeep.stores.exports_dynamodb import ExportsDynamoDB
-from threadkeep.stores.exports_memory import ExportFilesMemory, ExportsMemory
+from threadkeep.stores.exports_memory import ExportsMemory
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
-
-PART_BYTES_MIN = 5 * 1024 * 1024
-"""S3 refuses a smaller part, but for the last; so does moto."""
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +114,42 @@ def test_in_the_table_it_carries_the_time_at_which_dynamodb_takes_it_away(
         assert item[schema.TTL_ATTRIBUTE] == {"N": str(expires_s)}
 
 
+# --- handing on -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_handed_on_is_the_next_runs_alone(store: ExportStore) -> None:
+    export = new()
+    assert not store.hand_on("acme", msgspec.structs.replace(export, notes="one"), before=None)  # of no export
+    store.put("acme", export)
+    one = msgspec.structs.replace(export, notes="one", messages=1)
+    assert store.hand_on("acme", one, before=None)
+    assert store.read("acme", export.id, now_ms=NOW_MS) == one
+    assert not store.put("acme", msgspec.structs.replace(export, messages=9))
+    assert not store.put("acme", msgspec.structs.replace(export, state="done"))
+    assert not store.hand_on("acme", msgspec.structs.replace(export, notes="other"), before=None)
+    assert store.read("acme", export.id, now_ms=NOW_MS) == one
+    assert store.put("acme", msgspec.structs.replace(one, messages=2))
+    two = msgspec.structs.replace(one, notes="two", messages=3)
+    assert store.hand_on("acme", two, before="one")
+    assert not store.hand_on("acme", one, before=None)
+    assert store.read("acme", export.id, now_ms=NOW_MS) == two
+
+
+def test_handed_on_again_after_a_lost_answer_it_is_so_already(store: ExportStore) -> None:
+    export = new()
+    store.put("acme", export)
+    handed_on = msgspec.structs.replace(export, notes="one")
+    assert [store.hand_on("acme", handed_on, before=None) for _ in range(2)] == [True, True]
+
+
+@pytest.mark.parametrize("state", ["done", "failed"])
+def test_a_finished_one_is_not_handed_on(store: ExportStore, state: Any) -> None:
+    export = new(state=state)
+    store.put("acme", export)
+    assert not store.hand_on("acme", msgspec.structs.replace(export, state="running", notes="one"), before=None)
+    assert store.read("acme", export.id, now_ms=NOW_MS) == export
+
+
 # --- places -----------------------------------------------------------------------------------------------------
 
 
@@ -148,80 +178,3 @@ def test_a_place_is_free_again_when_its_time_is_over(store: ExportStore) -> None
 
 def test_what_has_no_place_may_be_released(store: ExportStore) -> None:
     store.release("acme", new())
-
-
-# --- files ------------------------------------------------------------------------------------------------------
-
-
-class Files(msgspec.Struct, frozen=True):
-    """A store of files, and how to look into it."""
-
-    store: ExportFiles
-    content: Callable[[str, str], bytes | None]
-    parts: Callable[[], int]
-
-
-@pytest.fixture(params=["memory", "s3"])
-def files(request: pytest.FixtureRequest) -> Files:
-    if request.param == "memory":
-        memory = ExportFilesMemory()
-        return Files(memory, lambda tenant, export: memory.files.get((tenant, export)), lambda: 0)
-    _, bucket = request.getfixturevalue("clients")
-
-    def content(tenant: str, export: str) -> bytes | None:
-        key = object_keys.export(tenant, export)
-        listed = bucket.list_objects_v2(Bucket=BUCKET, Prefix=key)
-        return bytes(bucket.get_object(Bucket=BUCKET, Key=key)["Body"].read()) if listed["KeyCount"] else None
-
-    return Files(
-        ExportFilesS3({REGION: Bucket(bucket, BUCKET)}, REGION),
-        content,
-        lambda: len(bucket.list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])),
-    )
-
-
-@pytest.mark.parametrize(
-    "pieces",
-    [
-        [],
-        [b""],
-        [b"a", b"", b"bc"],
-        [b"x" * 1_000] * 30_000,
-        [b"y" * (3 * PART_BYTES_MIN), b"z"],
-    ],
-    ids=["none", "empty", "small", "many", "large"],
-)
-def test_a_file_is_its_pieces(files: Files, pieces: list[bytes]) -> None:
-    export = ids.mint(NOW_MS)
-    whole = b"".join(pieces)
-    assert files.store.write("a/b", export, iter(pieces)) == len(whole)
-    assert files.content("a/b", export) == whole
-
-
-def test_written_again_it_takes_the_place_of_what_was_there(files: Files) -> None:
-    export = ids.mint(NOW_MS)
-    for whole in (b"first", b"second"):
-        files.store.write("acme", export, [whole])
-    assert files.content("acme", export) == b"second"
-
-
-@pytest.mark.parametrize("after_bytes", [0, 3 * PART_BYTES_MIN])
-def test_a_file_that_breaks_off_is_not_there_and_neither_are_its_parts(files: Files, after_bytes: int) -> None:
-    export = ids.mint(NOW_MS)
-
-    def broken() -> Iterator[bytes]:
-        yield b"x" * after_bytes
-        raise WarmUnavailable("a store broke off")
-
-    with pytest.raises(WarmUnavailable, match="broke off"):
-        files.store.write("acme", export, broken())
-    assert files.content("acme", export) is None
-    assert files.parts() == 0
-
-
-def test_its_link_names_the_file(files: Files) -> None:
-    export = ids.mint(NOW_MS)
-    files.store.write("acme", export, [b"x"])
-    url = files.store.presign_get("acme", export, region=REGION, name="thread keep.jsonl", lives_s=60)
-    assert f"exports/acme/{export}" in url
-    assert "thread" in url

@@ -157,8 +157,18 @@ QUEUE_DELAY_S_MAX: Final = 15 * 60
 EXPORT_LIVES_MS: Final = 24 * 60 * 60_000
 EXPORTS_RUNNING_MAX: Final = 2
 """Exports of one user under way: each reads all that the user has."""
+EXPORT_MS_MAX: Final = 4 * 60 * 60_000
+"""After so long an export is not handed on to another run."""
 EXPORT_LOST_MS: Final = 6 * 60 * 60_000
-"""An export that is still not finished after so long is not under way any more: longer than all attempts take."""
+"""An export that is still not finished after so long is not under way any more: longer than it may be handed on, and
+all attempts of its last run."""
+EXPORT_CONVERSATIONS_MAX: Final = 500_000
+"""Conversations of one export: their ids are held, and handed on."""
+EXPORT_PART_BYTES: Final = 8 * 1024 * 1024
+"""What is held of a file at a time. S3 takes parts of 5 MiB and more, but for the last, and of one file 10,000 (S3 user
+guide, "Multipart upload limits", recalled 2026-11-29)."""
+EXPORT_BYTES_MAX: Final = 64 * 1024 * 1024 * 1024
+"""A whole file: less than 10,000 parts."""
 EXPORT_ATTEMPTS_MAX: Final = 4
 """How often an export is tried for which a store could not be reached."""
 EXPORT_PAUSE_S: Final = 60

@@ -112,5 +112,9 @@ class WarmThrottled(WarmUnavailable):
     """Refused for want of capacity: nothing was written."""
 
 
+class ExportFileGone(Exception):  # noqa: N818 -- named for the state that it reports
+    """The upload of an export's file is not there any more, or another run has put other parts in place of some."""
+
+
 class ArchiveDamaged(WarmUnavailable):
     """No region can give a segment that may hold the message. Asked again, it is sought again: buckets are mended."""

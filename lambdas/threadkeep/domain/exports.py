@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from threadkeep.domain.bounds import EXPORT_PART_BYTES
+
 Format = Literal["jsonl", "chatgpt", "markdown"]
 State = Literal["running", "done", "failed"]
 
@@ -20,6 +22,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         conversations, messages, bytes: so far; final once it is done.
         skipped: messages that no store could give; the file says where they stood.
         error: with ``failed``, a code.
+        notes: the name of those that its last run left for the next; None: there is no such run.
     """
 
     id: str
@@ -35,6 +38,49 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bytes: int = 0
     skipped: int = 0
     error: str | None = None
+    notes: str | None = None
+
+
+class Growing(msgspec.Struct, frozen=True):
+    """A file that is written in parts of `EXPORT_PART_BYTES`, as far as it is.
+
+    Attributes:
+        upload: what its store calls it.
+        parts: the tags of those that the store has, from the first on; another run's parts have others.
+        held: what stands behind them, and is too little for a part yet.
+    """
+
+    upload: str
+    parts: tuple[str, ...] = ()
+    held: bytes = b""
+
+    @property
+    def size_bytes(self) -> int:
+        """What has been written so far."""
+        return len(self.parts) * EXPORT_PART_BYTES + len(self.held)
+
+
+class Notes(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="v", tag=1):
+    """Where one run of an export left off, always between two conversations, so that the next goes on.
+
+    Attributes:
+        passes: files that were begun before, and given up for what was deleted meanwhile.
+        left: the conversations still to come, each with its last activity, the next one last; None: not listed yet.
+        written: those in the file.
+        expiring: those of them that have a retention, with its end (ms since the epoch).
+        messages, skipped: so far.
+        file: None: not begun, or there.
+        size_bytes: of the file, once it is there.
+    """
+
+    passes: int = 0
+    left: list[tuple[str, str]] | None = None
+    written: list[str] = []
+    expiring: list[tuple[str, int]] = []
+    messages: int = 0
+    skipped: int = 0
+    file: Growing | None = None
+    size_bytes: int | None = None
 
 
 class ExportJob(msgspec.Struct, frozen=True, kw_only=True, tag_field="internal", tag="threadkeep.export"):

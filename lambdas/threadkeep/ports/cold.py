@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -109,10 +109,42 @@ class ObjectSweep(Protocol):
 
 
 class ExportFiles(Protocol):
-    """The files of exports, which live a day in the region that wrote them. Raises `WarmUnavailable`."""
+    """The files of exports, which live a day in the region that wrote them, and the notes of those under way.
 
-    def write(self, tenant: str, export: str, pieces: Iterable[bytes]) -> int:
-        """Write a file piece by piece, holding little of it at a time; its size in bytes."""
+    A file is written in parts and is there once it is finished; until then what was finished before stays. Raises
+    `WarmUnavailable`.
+    """
+
+    def begin(self, tenant: str, export: str) -> str:
+        """Begin a file; what its upload is called."""
+        ...
+
+    def add(self, tenant: str, export: str, upload: str, *, number: int, content: bytes) -> str:
+        """Put a part, from number 1 on, also in place of one; its tag. All but the last have `EXPORT_PART_BYTES`.
+
+        Raises:
+            ExportFileGone: there is no such upload.
+        """
+        ...
+
+    def finish(self, tenant: str, export: str, upload: str, parts: Sequence[str]) -> None:
+        """Make the file of its parts, of which there is at least one, by their tags.
+
+        Raises:
+            ExportFileGone: there is no such upload, or a part has another tag.
+        """
+        ...
+
+    def abort(self, tenant: str, export: str, upload: str) -> None:
+        """Let an unfinished file go, and its parts. Of one that is not there nothing is left to do."""
+        ...
+
+    def note(self, tenant: str, export: str, name: str, content: bytes) -> None:
+        """Keep what the next run is to know, under a new name."""
+        ...
+
+    def noted(self, tenant: str, export: str, name: str) -> bytes | None:
+        """What was kept under a name; None: nothing."""
         ...
 
     def presign_get(self, tenant: str, export: str, *, region: str, name: str, lives_s: int) -> str:

@@ -239,7 +239,14 @@ class ExportStore(Protocol):
         ...
 
     def put(self, tenant: str, export: Export) -> bool:
-        """Write it, in place of what it was; False if that was finished already, and stays so."""
+        """Write it, in place of what it was; False if that was finished or handed on already, and stays so."""
+        ...
+
+    def hand_on(self, tenant: str, export: Export, *, before: str | None) -> bool:
+        """Write it with new ``notes``, in place of what it was with those from ``before``; again: it is so already.
+
+        False if that was finished, handed on to another or never put, and stays so.
+        """
         ...
 
     def read(self, tenant: str, export: str, *, now_ms: int) -> Export | None:

@@ -1,25 +1,21 @@
-"""The files of exports, each in the bucket of the region that wrote it."""
+"""The files of exports, each in the bucket of the region that wrote it, and the notes of those under way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
-from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.errors import ExportFileGone
 from threadkeep.stores import object_keys
 from threadkeep.stores.aws_faults import code_of, warm_unavailable
 from threadkeep.stores.buckets_s3 import Bucket
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import CompletedPartTypeDef
-
-_PIECE_BYTES: Final = 8 * 1024 * 1024
-"""What is held of a file at a time. S3 takes 10,000 parts of 5 MiB and more, but for the last (S3 user guide,
-"Multipart upload limits", recalled 2026-11-29): so a file may have some 80 GB."""
 
 
 class ExportFilesS3:
@@ -35,36 +31,62 @@ class ExportFilesS3:
         self._client, self._bucket = buckets[region]
 
     @warm_unavailable()
-    def write(self, tenant: str, export: str, pieces: Iterable[bytes]) -> int:
-        """See `ExportFiles`. In parts; a file that breaks off is not there, and neither are its parts."""
-        object_key = object_keys.export(tenant, export)
-        upload = self._client.create_multipart_upload(Bucket=self._bucket, Key=object_key)["UploadId"]
-        size = 0
-        parts: list[CompletedPartTypeDef] = []
-        try:
-            for number, content in enumerate(gathered(pieces), start=1):
-                answer = self._client.upload_part(
-                    Bucket=self._bucket, Key=object_key, UploadId=upload, PartNumber=number, Body=content
-                )
-                parts.append({"PartNumber": number, "ETag": answer["ETag"]})
-                size += len(content)
-            self._complete(object_key, upload, parts)
-        except BaseException:
-            # What broke off is told, not that clearing up did too: the bucket's own rule takes the parts within a day.
-            with suppress(BotoCoreError, ClientError):
-                self._client.abort_multipart_upload(Bucket=self._bucket, Key=object_key, UploadId=upload)
-            raise
-        return size
+    def begin(self, tenant: str, export: str) -> str:
+        """See `ExportFiles`."""
+        return self._client.create_multipart_upload(Bucket=self._bucket, Key=object_keys.export(tenant, export))[
+            "UploadId"
+        ]
 
-    def _complete(self, object_key: str, upload: str, parts: list[CompletedPartTypeDef]) -> None:
-        try:
+    @warm_unavailable()
+    def add(self, tenant: str, export: str, upload: str, *, number: int, content: bytes) -> str:
+        """See `ExportFiles`."""
+        with _gone():
+            return self._client.upload_part(
+                Bucket=self._bucket,
+                Key=object_keys.export(tenant, export),
+                UploadId=upload,
+                PartNumber=number,
+                Body=content,
+            )["ETag"]
+
+    @warm_unavailable()
+    def finish(self, tenant: str, export: str, upload: str, parts: Sequence[str]) -> None:
+        """See `ExportFiles`. An attempt whose answer was lost finds no upload the second time, although all is well."""
+        named: list[CompletedPartTypeDef] = [
+            {"PartNumber": number, "ETag": tag} for number, tag in enumerate(parts, start=1)
+        ]
+        with _gone():
             self._client.complete_multipart_upload(
-                Bucket=self._bucket, Key=object_key, UploadId=upload, MultipartUpload={"Parts": parts}
+                Bucket=self._bucket,
+                Key=object_keys.export(tenant, export),
+                UploadId=upload,
+                MultipartUpload={"Parts": named},
             )
+
+    @warm_unavailable()
+    def abort(self, tenant: str, export: str, upload: str) -> None:
+        """See `ExportFiles`. What nobody aborts the bucket's own rule takes within two days."""
+        with suppress(ExportFileGone), _gone():
+            self._client.abort_multipart_upload(
+                Bucket=self._bucket, Key=object_keys.export(tenant, export), UploadId=upload
+            )
+
+    @warm_unavailable()
+    def note(self, tenant: str, export: str, name: str, content: bytes) -> None:
+        """See `ExportFiles`. The same rule deletes them as the files."""
+        self._client.put_object(Bucket=self._bucket, Key=object_keys.export_notes(tenant, export, name), Body=content)
+
+    @warm_unavailable()
+    def noted(self, tenant: str, export: str, name: str) -> bytes | None:
+        """See `ExportFiles`."""
+        try:
+            found = self._client.get_object(Bucket=self._bucket, Key=object_keys.export_notes(tenant, export, name))
         except ClientError as error:
-            if code_of(error) == "NoSuchUpload":  # of an attempt whose answer was lost: it may be there, or not
-                raise WarmUnavailable("CompleteMultipartUpload: its outcome is not known") from error
-            raise
+            if code_of(error) != "NoSuchKey":
+                raise
+            return None
+        with found["Body"] as body:
+            return body.read()
 
     def presign_get(self, tenant: str, export: str, *, region: str, name: str, lives_s: int) -> str:
         """See `ExportFiles`. Signed here, with the function's own rights; S3 is not asked."""
@@ -81,15 +103,16 @@ class ExportFilesS3:
         )
 
 
-def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces that make a part, at least one."""
-    held = bytearray()
-    is_first = True
-    for piece in pieces:
-        held += piece
-        while len(held) >= _PIECE_BYTES:
-            yield bytes(held[:_PIECE_BYTES])
-            del held[:_PIECE_BYTES]
-            is_first = False
-    if held or is_first:
-        yield bytes(held)
+@contextmanager
+def _gone() -> Iterator[None]:
+    """Turn what S3 says of an upload, or of a part of it, that is not as it was into `ExportFileGone`.
+
+    A part that has another tag than the one that was named is ``InvalidPart`` (S3 API reference,
+    "CompleteMultipartUpload", recalled 2026-11-30).
+    """
+    try:
+        yield
+    except ClientError as error:
+        if code_of(error) in {"NoSuchUpload", "InvalidPart"}:
+            raise ExportFileGone(f"{error.operation_name}: {code_of(error)}") from error
+        raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from botocore.exceptions import ClientError
 
 from threadkeep.domain import times
 from threadkeep.domain.bounds import EXPORTS_RUNNING_MAX
@@ -14,7 +13,8 @@ from threadkeep.domain.exports import Export
 from threadkeep.domain.json_values import encode
 from threadkeep.schema import PARTITION_KEY, SORT_EXPORT, SORT_KEY, TTL_ATTRIBUTE
 from threadkeep.stores import table_keys
-from threadkeep.stores.aws_faults import code_of, warm_unavailable
+from threadkeep.stores.aws_faults import warm_unavailable
+from threadkeep.stores.write_if import write_if
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -61,25 +61,33 @@ class ExportsDynamoDB:
     @warm_unavailable()
     def put(self, tenant: str, export: Export) -> bool:
         """See `ExportStore`."""
+        condition = f"attribute_not_exists({PARTITION_KEY}) OR (running = :true AND notes = :notes)"
+        return self._put(tenant, export, condition, {})
+
+    @warm_unavailable()
+    def hand_on(self, tenant: str, export: Export, *, before: str | None) -> bool:
+        """See `ExportStore`. The client's own second attempt, where an answer was lost, finds it as it left it."""
+        return self._put(
+            tenant, export, "running = :true AND notes IN (:notes, :before)", {":before": {"S": before or ""}}
+        )
+
+    def _put(self, tenant: str, export: Export, condition: str, values: dict[str, Any]) -> bool:
         expires_ms = times.from_rfc3339(export.expires_at)
         item: dict[str, Any] = self._key(tenant, export.id) | {
             "v": {"N": _FORMAT},
             "export": {"S": encode(export).decode()},
             "running": {"BOOL": export.state == "running"},
+            "notes": {"S": export.notes or ""},
             TTL_ATTRIBUTE: _seconds(expires_ms),
         }
-        try:
-            self._client.put_item(
-                TableName=self._table,
-                Item=item,
-                ConditionExpression=f"attribute_not_exists({PARTITION_KEY}) OR running = :true",
-                ExpressionAttributeValues={":true": {"BOOL": True}},
-            )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
-            return False
-        return True
+        put = write_if(
+            self._client.put_item,
+            TableName=self._table,
+            Item=item,
+            ConditionExpression=condition,
+            ExpressionAttributeValues={":true": {"BOOL": True}, ":notes": item["notes"], **values},
+        )
+        return put is not None
 
     @warm_unavailable()
     def read(self, tenant: str, export: str, *, now_ms: int) -> Export | None:
@@ -98,19 +106,15 @@ class ExportsDynamoDB:
         return found if times.from_rfc3339(found.expires_at) > now_ms else None
 
     def _update(self, key: dict[str, Any], expression: str, condition: str, values: dict[str, Any]) -> bool:
-        try:
-            self._client.update_item(
-                TableName=self._table,
-                Key=key,
-                UpdateExpression=expression,
-                ConditionExpression=condition,
-                ExpressionAttributeValues=values,
-            )
-        except ClientError as error:
-            if code_of(error) != "ConditionalCheckFailedException":
-                raise
-            return False
-        return True
+        updated = write_if(
+            self._client.update_item,
+            TableName=self._table,
+            Key=key,
+            UpdateExpression=expression,
+            ConditionExpression=condition,
+            ExpressionAttributeValues=values,
+        )
+        return updated is not None
 
     def _key(self, tenant: str, export: str) -> dict[str, Any]:
         return {PARTITION_KEY: {"S": table_keys.export(tenant, export)}, SORT_KEY: {"S": SORT_EXPORT}}

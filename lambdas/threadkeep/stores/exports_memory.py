@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import count
 
 from threadkeep.domain import times
 from threadkeep.domain.bounds import EXPORTS_RUNNING_MAX
-from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.errors import ExportFileGone, WarmUnavailable
 from threadkeep.domain.exports import Export
 
 
@@ -47,7 +49,17 @@ class ExportsMemory:
         self._check_available()
         with self._lock:
             standing = self._exports.get((tenant, export.id))
-            if standing is not None and standing.state != "running":
+            if standing is not None and (standing.state, standing.notes) != ("running", export.notes):
+                return False
+            self._exports[tenant, export.id] = export
+            return True
+
+    def hand_on(self, tenant: str, export: Export, *, before: str | None) -> bool:
+        """See `ExportStore`."""
+        self._check_available()
+        with self._lock:
+            standing = self._exports.get((tenant, export.id))
+            if standing is None or standing.state != "running" or standing.notes not in {before, export.notes}:
                 return False
             self._exports[tenant, export.id] = export
             return True
@@ -64,19 +76,57 @@ class ExportsMemory:
 
 
 class ExportFilesMemory:
-    """`threadkeep.ports.ExportFiles` on a dictionary.
+    """`threadkeep.ports.ExportFiles` on dictionaries.
 
     Attributes:
         files: content by tenant and export.
+        uploads: parts by number, each with its tag, by tenant, and export and upload: files that are not finished.
+        notes: content by tenant, and export and name.
     """
 
     def __init__(self) -> None:
         self.files: dict[tuple[str, str], bytes] = {}
+        self.uploads: dict[tuple[str, tuple[str, str]], dict[int, tuple[str, bytes]]] = {}
+        self.notes: dict[tuple[str, tuple[str, str]], bytes] = {}
+        self._begun = count(1)
 
-    def write(self, tenant: str, export: str, pieces: Iterable[bytes]) -> int:
+    def begin(self, tenant: str, export: str) -> str:
         """See `ExportFiles`."""
-        self.files[tenant, export] = b"".join(pieces)
-        return len(self.files[tenant, export])
+        upload = f"upload-{next(self._begun)}"
+        self.uploads[tenant, (export, upload)] = {}
+        return upload
+
+    def add(self, tenant: str, export: str, upload: str, *, number: int, content: bytes) -> str:
+        """See `ExportFiles`."""
+        tag = hashlib.sha256(content).hexdigest()
+        self._parts(tenant, export, upload)[number] = (tag, content)
+        return tag
+
+    def finish(self, tenant: str, export: str, upload: str, parts: Sequence[str]) -> None:
+        """See `ExportFiles`."""
+        found = self._parts(tenant, export, upload)
+        if [found.get(number, ("",))[0] for number in range(1, len(parts) + 1)] != list(parts):
+            raise ExportFileGone("a part is not there, or another")
+        self.files[tenant, export] = b"".join(found[number][1] for number in range(1, len(parts) + 1))
+        del self.uploads[tenant, (export, upload)]
+
+    def abort(self, tenant: str, export: str, upload: str) -> None:
+        """See `ExportFiles`."""
+        self.uploads.pop((tenant, (export, upload)), None)
+
+    def note(self, tenant: str, export: str, name: str, content: bytes) -> None:
+        """See `ExportFiles`."""
+        self.notes[tenant, (export, name)] = content
+
+    def noted(self, tenant: str, export: str, name: str) -> bytes | None:
+        """See `ExportFiles`."""
+        return self.notes.get((tenant, (export, name)))
+
+    def _parts(self, tenant: str, export: str, upload: str) -> dict[int, tuple[str, bytes]]:
+        found = self.uploads.get((tenant, (export, upload)))
+        if found is None:
+            raise ExportFileGone("there is no such upload")
+        return found
 
     def presign_get(self, tenant: str, export: str, *, region: str, name: str, lives_s: int) -> str:
         """See `ExportFiles`. A URL that leads nowhere."""

@@ -49,6 +49,11 @@ def export(tenant: str, identifier: str) -> str:
     return f"{EXPORTS_PREFIX}{encode_name(tenant)}/{identifier}"
 
 
+def export_notes(tenant: str, identifier: str, name: str) -> str:
+    """Where the notes lie that a run of an export goes on from: ``exports/<tenant>/<export>/notes/<name>``."""
+    return f"{export(tenant, identifier)}/notes/{name}"
+
+
 def prefixes(key: ConversationKey) -> tuple[str, ...]:
     """Under which everything lies that a bucket holds of a conversation. Exports expire by themselves."""
     return tuple(kind + _place(key) for kind in (BODIES_PREFIX, BLOBS_PREFIX, SEGMENTS_PREFIX, UPLOADS_PREFIX))

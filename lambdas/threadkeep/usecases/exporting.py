@@ -1,4 +1,7 @@
-"""The making of an export: every conversation of its owner, or one, read once and written to a file as it is read."""
+"""The making of an export: every conversation of its owner, or one, read once and written to a file as it is read.
+
+A run that is nearly over notes where it stands and hands the export on to the next, through its queue.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,31 @@ from typing import Literal
 
 import msgspec
 
-from threadkeep.domain.bounds import EXPORT_ATTEMPTS_MAX, EXPORT_PASSES_MAX, EXPORT_PAUSE_S, QUEUE_DELAY_S_MAX
+from threadkeep.domain import ids, times
+from threadkeep.domain.bounds import EXPORT_ATTEMPTS_MAX, EXPORT_MS_MAX, EXPORT_PAUSE_S, QUEUE_DELAY_S_MAX
 from threadkeep.domain.errors import TierUnavailable
 from threadkeep.domain.exports import Export, ExportJob
-from threadkeep.usecases.export_writing import OutOfTime, Writing
+from threadkeep.usecases.export_writing import OutOfTime, Overtaken, Writing
 from threadkeep.usecases.exports import is_lost
 from threadkeep.usecases.services import Services
 
-Outcome = Literal["done", "failed", "again", "nothing"]
-"""``again``: a store could not be reached, and it is tried later. ``nothing``: it was finished before, or is gone."""
+Outcome = Literal["done", "failed", "again", "handed_on", "nothing"]
+"""``again``: a store could not be reached, and it is tried later. ``handed_on``: the next run goes on. ``nothing``: it
+was finished before, is another run's, or is gone."""
 
 
 def make(services: Services, job: ExportJob, *, until_ms: int) -> Outcome:
-    """Write the file. Run again after a crash, or twice at once, it writes the whole file again, and one run finishes.
+    """Write the file, or a run's worth of it. After a crash it goes on from where the last run handed it on.
 
-    Conversations that are deleted or expire meanwhile are not in the file when this returns: it is written anew then.
+    Of two runs at once one hands it on or finishes it. Where each has put parts in place of the other's, the file is
+    begun anew: no file is made of both.
+
+    Conversations that are deleted or expire meanwhile are not in the file once it is done: it is written anew then.
 
     Args:
         services: the ports.
         job: which export.
-        until_ms: when it has to have ended (ms since the epoch).
+        until_ms: when the run has to have ended (ms since the epoch).
 
     Raises:
         TierUnavailable: a store cannot be reached, and nothing could be noted of it.
@@ -33,6 +41,8 @@ def make(services: Services, job: ExportJob, *, until_ms: int) -> Outcome:
     """
     try:
         return _make(services, job, until_ms)
+    except Overtaken:
+        return "nothing"
     except TierUnavailable:
         attempt = job.attempt + 1
         if attempt < EXPORT_ATTEMPTS_MAX:
@@ -56,11 +66,32 @@ def _make(services: Services, job: ExportJob, until_ms: int) -> Outcome:
         return "nothing"
     if is_lost(export, now_ms):
         return _finish(services, job.tenant, _failed(export, "lost"))
+    noted = None if export.notes is None else services.export_files.noted(job.tenant, export.id, export.notes)
+    writing = Writing(services, job.tenant, export, noted, until_ms)
     try:
-        finished = _written(services, job.tenant, export, until_ms)
+        finished = writing.finished()
     except OutOfTime:
-        finished = _failed(export, "too_large")
-    return _finish(services, job.tenant, finished)
+        if writing.has_gone_on() and services.clock.now_ms() < times.from_rfc3339(export.created_at) + EXPORT_MS_MAX:
+            return _hand_on(services, job.tenant, writing)
+        finished = _failed(writing.counted(), "too_large")
+    except BaseException:
+        writing.drop(begun_here_alone=True)
+        raise
+    outcome = _finish(services, job.tenant, finished)
+    if outcome == "failed":
+        writing.drop()
+    return outcome
+
+
+def _hand_on(services: Services, tenant: str, writing: Writing) -> Outcome:
+    """First the notes, then the word that there are some, then the job: after a crash between them it comes again."""
+    export, name = writing.counted(), ids.mint(services.clock.now_ms())
+    services.export_files.note(tenant, export.id, name, writing.notes())
+    if not services.exports.hand_on(tenant, msgspec.structs.replace(export, notes=name), before=export.notes):
+        writing.drop(begun_here_alone=True)
+        raise Overtaken
+    services.export_queue.send(ExportJob(tenant=tenant, export=export.id))
+    return "handed_on"
 
 
 def _give_up(services: Services, job: ExportJob, error: str) -> Outcome:
@@ -70,7 +101,9 @@ def _give_up(services: Services, job: ExportJob, error: str) -> Outcome:
 
 def _finish(services: Services, tenant: str, export: Export) -> Outcome:
     is_first = services.exports.put(tenant, export)
-    services.exports.release(tenant, export)
+    standing = export if is_first else services.exports.read(tenant, export.id, now_ms=services.clock.now_ms())
+    if standing is None or standing.state != "running":  # else another run goes on, and has its place
+        services.exports.release(tenant, export)
     if not is_first:
         return "nothing"
     return "done" if export.state == "done" else "failed"
@@ -78,16 +111,3 @@ def _finish(services: Services, tenant: str, export: Export) -> Outcome:
 
 def _failed(export: Export, error: str) -> Export:
     return msgspec.structs.replace(export, state="failed", error=error)
-
-
-def _written(services: Services, tenant: str, export: Export, until_ms: int) -> Export:
-    """The export as it stands once its file is written."""
-    for _ in range(EXPORT_PASSES_MAX):
-        writing = Writing(services, tenant, export, until_ms)
-        size_bytes = services.export_files.write(tenant, export.id, writing.pieces())
-        if not writing.has_lost_some():
-            counted = writing.counted(size_bytes)
-            if export.conversation is not None and counted.conversations == 0:
-                return _failed(counted, "not_found")
-            return msgspec.structs.replace(counted, state="done")
-    return _failed(export, "unsettled")

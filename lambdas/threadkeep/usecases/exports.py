@@ -16,8 +16,8 @@ from threadkeep.domain.model import Caller
 from threadkeep.exporting import FORMS
 from threadkeep.usecases.services import Reply, Services, read_own
 
-_OWN: Final = {"owner", "region"}
-"""What its owner is not told: who asks, and where."""
+_OWN: Final = {"owner", "region", "notes"}
+"""What its owner is not told: who asks, where, and what its runs leave each other."""
 _AGAIN_MS: Final = 60_000
 """When to ask again for an export beside those under way."""
 

@@ -7,68 +7,69 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.errors import ExportFileGone, WarmUnavailable
 from threadkeep.stores.buckets_s3 import Bucket
 from threadkeep.stores.export_files_s3 import ExportFilesS3
 
 
 class OddS3:
-    """Takes parts, and fails where it is told to.
+    """Raises whatever it is asked."""
 
-    Attributes:
-        aborted: uploads that were aborted.
-    """
+    def __init__(self, error: Exception) -> None:
+        self._error = error
 
-    def __init__(self, *, complete: Exception | None = None, abort: Exception | None = None) -> None:
-        self.aborted: list[str] = []
-        self._complete = complete
-        self._abort = abort
+    def __getattr__(self, name: str) -> Any:
+        def refuse(**_: Any) -> None:
+            raise self._error
 
-    def create_multipart_upload(self, **_: Any) -> dict[str, Any]:
-        return {"UploadId": "upload-1"}
-
-    def upload_part(self, **_: Any) -> dict[str, Any]:
-        return {"ETag": "etag"}
-
-    def complete_multipart_upload(self, **_: Any) -> None:
-        if self._complete is not None:
-            raise self._complete
-
-    def abort_multipart_upload(self, **said: Any) -> None:
-        self.aborted.append(said["UploadId"])
-        if self._abort is not None:
-            raise self._abort
+        return refuse
 
 
-def refusal(code: str, status: int, operation: str = "CompleteMultipartUpload") -> ClientError:
+def refusal(code: str, status: int) -> ClientError:
     said: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return ClientError(said, operation)
+    return ClientError(said, "Whatever")
 
 
-def write(s3: OddS3) -> int:
-    bucket: Any = s3
-    return ExportFilesS3({"eu-central-1": Bucket(bucket, "bucket")}, "eu-central-1").write("acme", "export", [b"abc"])
+def ask(error: Exception, method: str) -> Any:
+    bucket: Any = OddS3(error)
+    store = ExportFilesS3({"eu-central-1": Bucket(bucket, "bucket")}, "eu-central-1")
+    arguments: dict[str, dict[str, Any]] = {
+        "begin": {},
+        "add": {"upload": "upload", "number": 1, "content": b""},
+        "finish": {"upload": "upload", "parts": ["tag"]},
+        "abort": {"upload": "upload"},
+        "note": {"name": "one", "content": b""},
+        "noted": {"name": "one"},
+    }
+    return getattr(store, method)("acme", "export", **arguments[method])
 
 
-def test_a_file_is_written() -> None:
-    s3 = OddS3()
-    assert (write(s3), s3.aborted) == (3, [])
+ALL = ("begin", "add", "finish", "abort", "note", "noted")
 
 
-def test_an_end_whose_first_answer_was_lost_is_not_taken_for_a_fault() -> None:
-    """The client's own second attempt meets an upload that is no more: completed, or not."""
-    s3 = OddS3(complete=refusal("NoSuchUpload", 404), abort=refusal("NoSuchUpload", 404, "AbortMultipartUpload"))
-    with pytest.raises(WarmUnavailable, match="not known"):
-        write(s3)
-    assert s3.aborted == ["upload-1"]
+@pytest.mark.parametrize("method", ALL)
+@pytest.mark.parametrize(
+    "error", [refusal("SlowDown", 503), EndpointConnectionError(endpoint_url="https://s3.example")]
+)
+def test_what_passes_by_itself_is_tried_again(method: str, error: Exception) -> None:
+    with pytest.raises(WarmUnavailable):
+        ask(error, method)
 
 
-def test_what_broke_off_is_told_although_clearing_up_broke_off_too() -> None:
-    s3 = OddS3(complete=refusal("SlowDown", 503), abort=EndpointConnectionError(endpoint_url="https://s3.example"))
-    with pytest.raises(WarmUnavailable, match="SlowDown"):
-        write(s3)
-
-
-def test_a_right_that_is_missing_is_a_fault() -> None:
+@pytest.mark.parametrize("method", ALL)
+def test_a_right_that_is_missing_is_a_fault(method: str) -> None:
     with pytest.raises(ClientError, match="AccessDenied"):
-        write(OddS3(complete=refusal("AccessDenied", 403)))
+        ask(refusal("AccessDenied", 403), method)
+
+
+@pytest.mark.parametrize(
+    ("method", "code"), [("add", "NoSuchUpload"), ("finish", "NoSuchUpload"), ("finish", "InvalidPart")]
+)
+def test_an_upload_that_is_not_as_it_was_is_gone(method: str, code: str) -> None:
+    """Also the client's own second attempt at an end whose answer was lost meets an upload that is no more."""
+    with pytest.raises(ExportFileGone, match=code):
+        ask(refusal(code, 404 if code == "NoSuchUpload" else 400), method)
+
+
+def test_of_an_upload_that_is_gone_nothing_is_left_to_abort() -> None:
+    assert ask(refusal("NoSuchUpload", 404), "abort") is None

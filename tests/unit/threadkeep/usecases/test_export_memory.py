@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from bisect import bisect_left
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -13,11 +12,11 @@ import pytest
 from tests.support.conversations import message, text_parts
 from tests.support.exporting import asked, run_exports, shown
 from tests.support.house import START_MS, House
-from threadkeep.domain.bounds import EXPORT_HELD_BYTES_MAX
+from threadkeep.domain.bounds import EXPORT_HELD_BYTES_MAX, EXPORT_PART_BYTES
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.ports import MessagePage
-from threadkeep.stores.export_files_s3 import gathered
+from threadkeep.stores.exports_memory import ExportFilesMemory
 from threadkeep.stores.warm_memory import WarmMemory
 
 MESSAGES: Final = 10_000
@@ -58,23 +57,20 @@ class LongWarm(WarmMemory):
         return _STORED.decode(encode(StoredMessage(made)))
 
 
-class Counting:
-    """Takes files in parts, as S3 does, and keeps nothing of them."""
+class Forgetting(ExportFilesMemory):
+    """Keeps nothing of its parts."""
 
-    def write(self, tenant: str, export: str, pieces: Iterable[bytes]) -> int:  # noqa: ARG002 -- a port's
+    def add(self, tenant: str, export: str, upload: str, *, number: int, content: bytes) -> str:
         """See `ExportFiles`."""
-        return sum(len(part) for part in gathered(pieces))
-
-    def presign_get(self, tenant: str, export: str, *, region: str, name: str, lives_s: int) -> str:
-        """See `ExportFiles`."""
-        return f"https://{region}.example/{tenant}/{export}/{name}?{lives_s}"
+        assert len(content) <= EXPORT_PART_BYTES
+        return super().add(tenant, export, upload, number=number, content=b"")
 
 
 @pytest.mark.parametrize("form", ["jsonl", "chatgpt", "markdown"])
 def test_ten_thousand_messages_are_exported_in_the_memory_of_a_few(house: House, form: str) -> None:
     warm = LongWarm()
     house.warm = warm
-    house.replace(warm=warm, export_files=Counting())
+    house.replace(warm=warm, export_files=Forgetting())
     conversation = house.conversation()
     warm.fill(house.key(conversation))
     export = asked(house, form=form, conversation=conversation)

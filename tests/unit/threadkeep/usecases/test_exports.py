@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -48,14 +48,13 @@ def delete(house: House, conversation: str) -> None:
 
 def after_writing(house: House, monkeypatch: Any, act: Callable[[bytes], None]) -> None:
     """Whenever a file has been written, something happens before anybody looks further."""
-    write = house.export_files.write
+    finish = house.export_files.finish
 
-    def then(tenant: str, export: str, pieces: Iterator[bytes]) -> int:
-        size = write(tenant, export, pieces)
+    def then(tenant: str, export: str, upload: str, parts: Sequence[str]) -> None:
+        finish(tenant, export, upload, parts)
         act(content_of(house, export))
-        return size
 
-    monkeypatch.setattr(house.export_files, "write", then)
+    monkeypatch.setattr(house.export_files, "finish", then)
 
 
 # --- asking -----------------------------------------------------------------------------------------------------
@@ -340,19 +339,19 @@ def test_two_runs_at_once_leave_one_result(house: House, monkeypatch: Any) -> No
     house.message(house.conversation())
     export = asked(house)
     (job,) = house.export_queue.take()
-    write = house.export_files.write
+    begin = house.export_files.begin
     inner: list[str] = []
 
-    def twice(*args: Any) -> int:
+    def twice(*args: Any) -> str:
         if not inner:
             inner.append("…")
             inner[0] = deliver(job)
-        size: int = write(*args)
-        return size
+        return begin(*args)
 
-    monkeypatch.setattr(house.export_files, "write", twice)
+    monkeypatch.setattr(house.export_files, "begin", twice)
     assert (deliver(job), inner) == ("nothing", ["done"])
     assert shown(house, export)["messages"] == 1
+    assert house.export_files.uploads == {}
 
 
 def test_a_crash_is_made_good_by_the_next_delivery(house: House, monkeypatch: Any) -> None:
@@ -367,7 +366,7 @@ def test_a_crash_is_made_good_by_the_next_delivery(house: House, monkeypatch: An
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(house.export_files, "write", dying)
+        patch.setattr(house.export_files, "finish", dying)
         with pytest.raises(Killed):
             deliver(job)
     assert shown(house, export)["state"] == "running"
@@ -409,7 +408,7 @@ def test_one_that_comes_back_in_time_is_done(house: House, monkeypatch: Any) -> 
     export = asked(house)
 
     with monkeypatch.context() as patch:
-        patch.setattr(house.export_files, "write", away)
+        patch.setattr(house.export_files, "finish", away)
         assert run_exports(house) == ["again"]
     assert run_exports(house) == ["done"]
     assert shown(house, export)["messages"] == 1
@@ -422,7 +421,7 @@ def test_a_fault_ends_it_and_is_raised_without_its_text(house: House, monkeypatc
     def broken(*_args: Any) -> int:
         raise ZeroDivisionError("what a user wrote")
 
-    monkeypatch.setattr(house.export_files, "write", broken)
+    monkeypatch.setattr(house.export_files, "begin", broken)
     with pytest.raises(ExportFailed) as failed:
         deliver(job)
     assert "user wrote" not in repr(failed.value)
