@@ -8,13 +8,13 @@ import msgspec
 
 from handlers.jobs import work_off
 from threadkeep.domain.erasure import ErasureJob
-from threadkeep.domain.news import HeadNews, MessageNews, StreamNews
+from threadkeep.domain.news import News
 from threadkeep.telemetry import instrumented
 from threadkeep.usecases.erasing import herald
 from threadkeep.usecases.news import tell_news
 from threadkeep.usecases.services import Services
 
-Job = ErasureJob | MessageNews | HeadNews | StreamNews
+Job = ErasureJob | News
 _JOB: Final[msgspec.json.Decoder[Job]] = msgspec.json.Decoder(Job)
 
 

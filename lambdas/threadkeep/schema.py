@@ -8,6 +8,7 @@ The one global table has a partition per conversation. Its sort keys:
 ``gone#<line>``     receipt line of an erasure, ``<region>#<store>``
 ``head``           owner, title, metadata
 ``live#<region>``  what streams in that region; only where there are several
+``m!roots``        that several messages are roots and one of them is a system message; sorts right before the messages
 ``m#<id>``         a message, immutable
 ``pulse``          last activity; carries the keys of both sparse indexes
 ``s#<first id>``   cold manifest, immutable
@@ -58,6 +59,8 @@ SORT_HEAD: Final = "head"
 SORT_LIVE: Final = "live#"
 SORT_PULSE: Final = "pulse"
 SORT_MESSAGE: Final = "m#"
+SORT_ROOTS: Final = "m!roots"
+"""Right before every message, so that the query for the first one finds it in its place; all others begin behind it."""
 SORT_SEGMENT: Final = "s#"
 SORT_EXPORT: Final = "export"
 EXPORTS_MARK: Final = "!export"

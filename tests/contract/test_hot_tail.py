@@ -19,10 +19,10 @@ from threadkeep.domain.bounds import (
     TAIL_MESSAGES_MAX,
     TAIL_MS,
 )
-from threadkeep.domain.leaf import Claimed
+from threadkeep.domain.leaf import Claimed, LeafUnknown
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.domain.streams import Facts, Sealed
-from threadkeep.domain.tail import Tail
+from threadkeep.domain.tail import SEVERAL, Several, Tail
 from threadkeep.ports import HotStore
 
 
@@ -381,7 +381,7 @@ def test_the_owner_is_no_claim(lab: Lab, talk: Talk) -> None:
 # --- the first message ------------------------------------------------------------------------------------------
 
 
-def first(talk: Talk, **options: Any) -> StoredMessage | UnsetType | None:
+def first(talk: Talk, **options: Any) -> StoredMessage | Several | UnsetType | None:
     """As a reader is told of it that sees one message of the path."""
     return talk.tail(limit=1, wants_first=True, **options).first
 
@@ -420,7 +420,9 @@ def test_a_path_that_reaches_its_root_is_told_of_no_other(talk: Talk) -> None:
 def test_a_conversation_that_begins_otherwise_is_known_to(talk: Talk) -> None:
     talk.said(2)
     assert first(talk) is None
-    talk.hot.fill(talk.key, prompt(talk))  # later, so it is not the first
+    talk.said(2, parent=talk.tail().leaf, role="system")
+    assert first(talk) is None
+    talk.hot.fill(talk.key, stored(talk.key, new_id()))  # a root too, later and no prompt either
     talk.said(1, parent=talk.tail().leaf)
     assert first(talk) is None
 
@@ -478,15 +480,86 @@ def test_a_system_message_under_another_is_no_beginning(talk: Talk) -> None:
     assert first(talk) is None
 
 
-@pytest.mark.parametrize("role", ["system", "user"])
-@pytest.mark.parametrize("before", ["system", "user"])
-def test_one_that_is_dated_back_takes_its_place(talk: Talk, before: str, role: str) -> None:
-    oldest = older_id()
-    talk.said(2, role=before)
-    message = stored(talk.key, oldest, role=role)
-    talk.hot.fill(talk.key, message)
+def test_one_that_is_dated_back_takes_its_place_where_neither_is_a_prompt(lab: Lab, talk: Talk) -> None:
+    found, oldest = new_id(), older_id()
+    talk.said(2)
+    talk.hot.fill(talk.key, stored(talk.key, oldest))
+    talk.hot.forget_tail(talk.key)
+    talk.hot.load(talk.key, (), owner="ann", first=prompt(talk, found))  # by whoever read before that was put
     talk.fill(new_id(), parent=talk.tail().leaf)
-    assert first(talk) == (message if role == "system" else None)
+    assert first(talk) is None
+    lab.lose_register(talk)
+    assert first(talk, leaf=new_id()) is UNSET
+
+
+def test_a_prompt_that_is_older_than_what_was_taken_for_the_first_is_not_taken_for_it(talk: Talk) -> None:
+    """It may be that one's root, come late from another region, or another root: the table tells."""
+    oldest = older_id()
+    talk.said(2)
+    talk.hot.fill(talk.key, prompt(talk, oldest))
+    talk.fill(new_id(), parent=talk.tail().leaf)
+    assert first(talk) is UNSET
+    talk.hot.load(talk.key, (), owner="ann", first=prompt(talk, oldest))
+    assert first(talk) == prompt(talk, oldest)
+
+
+# --- several roots ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_older", [True, False])
+@pytest.mark.parametrize("role", ["system", "user"])
+def test_a_root_beside_a_prompt_leaves_no_first_message(talk: Talk, role: str, *, is_older: bool) -> None:
+    other = older_id()
+    message = begun(talk)
+    other = other if is_older else new_id()
+    talk.hot.fill(talk.key, stored(talk.key, other, role=role))
+    for parent in (message.message.id, other):
+        leaf = new_id()
+        talk.fill(leaf, parent=parent)
+        assert first(talk, leaf=leaf) == SEVERAL
+    assert talk.tail(other, wants_first=True).first is UNSET
+
+
+@pytest.mark.parametrize("length", [10, 22_000])
+def test_a_later_prompt_beside_another_root_leaves_none_either(talk: Talk, length: int) -> None:
+    talk.said(2)
+    talk.hot.settle(talk.key, prompt(talk, parts=text_parts(noise(length))))
+    talk.fill(new_id(), parent=talk.tail().leaf)
+    assert first(talk) == SEVERAL
+
+
+def test_that_the_table_tells_of_several_roots_outdoes_every_reader(lab: Lab, talk: Talk) -> None:
+    """Of them some read the table a moment before; and what is put later than that is no first message either."""
+    found = prompt(talk, older_id())
+    talk.said(2, parent=new_id())
+    talk.hot.note_several(talk.key)
+    for message in (found, stored(talk.key, older_id()), prompt(talk, found.message.id)):
+        talk.hot.load(talk.key, (), owner="ann", newest=talk.tail().leaf, first=message)
+        assert first(talk) == SEVERAL
+    talk.hot.fill(talk.key, prompt(talk, older_id()))
+    talk.fill(new_id(), parent=talk.tail().leaf)
+    assert first(talk) == SEVERAL
+    talk.hot.forget_tail(talk.key)
+    assert talk.tail(wants_first=True).first == SEVERAL
+    lab.lose_register(talk)
+    assert talk.tail(new_id(), wants_first=True).first is UNSET
+    talk.hot.load(talk.key, (), owner="ann", first=found)
+    assert talk.tail(new_id(), wants_first=True).first == found
+
+
+def test_it_is_known_of_a_register_that_is_not(talk: Talk) -> None:
+    talk.hot.note_several(talk.key)
+    assert talk.tail(new_id(), wants_first=True).first == SEVERAL
+    assert not talk.tail(wants_first=True).is_known
+    assert talk.claim(new_id(), None) == LeafUnknown()
+
+
+def test_beside_a_gravestone_it_is_not_kept(talk: Talk) -> None:
+    begun(talk)
+    talk.hot.note_several(talk.key)
+    talk.hot.bury(talk.key)
+    talk.hot.note_several(talk.key)
+    assert talk.hot.bury(talk.key)[0] == 0
 
 
 def test_what_a_reader_has_found_is_no_news_where_an_older_one_has_come(talk: Talk) -> None:

@@ -27,6 +27,7 @@ from threadkeep.domain.errors import Refused
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Conversation, ConversationKey, Message, StoredMessage
 from threadkeep.domain.ops import Parts
+from threadkeep.domain.tail import SEVERAL
 from threadkeep.ports import Gone, WarmStore
 from threadkeep.stores.bodies_s3 import BodiesS3
 from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
@@ -407,6 +408,25 @@ def test_ten_written_in_one_millisecond_keep_their_order(store: WarmStore) -> No
     assert [stored.message.id for stored in store.read_messages(key, limit=10).messages] == chain[::-1]
     assert store.newest_id(key) == chain[-1]
     assert store.read_first(key) == store.read_messages(key, limit=10).messages[-1]
+
+
+def test_once_several_messages_are_roots_none_is_the_first_and_else_nothing_shows_it(store: WarmStore) -> None:
+    key, other = create(store), create(store)
+    first, last = put(store, key), put(store, key)
+    store.note_several(key)
+    store.note_several(key)
+    assert store.read_first(key) == SEVERAL
+    assert store.newest_id(key) == last.id
+    for bound in (first.id, "", None):
+        page = store.read_messages(key, before=bound, limit=10)
+        assert [stored.message.id for stored in page.messages] == ([last.id, first.id] if bound is None else [])
+        assert not page.more
+    assert [stored.message.id for stored in store.read_messages(key, limit=2).messages] == [last.id, first.id]
+    assert store.read_head(key) is not None
+    assert store.read_first(other) is None
+    store.note_several(other)
+    assert store.read_first(other) == SEVERAL
+    assert store.newest_id(other) is None
 
 
 def test_the_newest_of_a_long_conversation_are_the_newest(store: WarmStore) -> None:

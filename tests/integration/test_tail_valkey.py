@@ -16,11 +16,11 @@ from tests.support.conversations import text_parts
 from tests.support.hot import Talk, client_of, hot_valkey, new_id, older_id, stored
 from threadkeep.domain.bounds import GRAVESTONE_MS, LEAF_MS, TAIL_BYTES_MAX, TAIL_LOAD_MS, TAIL_MS
 from threadkeep.domain.model import StoredMessage
-from threadkeep.domain.tail import Tail
+from threadkeep.domain.tail import SEVERAL, Tail
 from threadkeep.stores.hot_keys import HotKeys
 from threadkeep.stores.packing import pack
 from threadkeep.stores.tail_elements import to_element
-from threadkeep.stores.valkey_client import ValkeyClient
+from threadkeep.stores.valkey_client import MemoryFull, ValkeyClient
 
 SLACK_MS: Final = 5_000
 CHATS: Final = Path(__file__).parents[1] / "data" / "chats-demo.jsonl"
@@ -165,11 +165,11 @@ def test_every_key_goes_by_itself(server: Any, talk: Talk) -> None:
 
 
 def test_of_a_deleted_conversation_only_the_gravestone_is_left(server: Any, talk: Talk) -> None:
-    talk.said(3, role="system")
+    leaf = talk.said(3, role="system")[-1].message.id
     settled, answer, live = talk.other(), talk.other(), talk.other()
     for ended in (settled, answer):  # the newest of them is the leaf, which is known besides
         ended.closed(b"[1]", fork=True)
-        ended.settle()
+        talk.hot.settle(talk.key, stored(talk.key, ended.stream, parent=leaf))
     live.written(b"[1]", fork=True)
     talk.watch("c1")
     talk.watch("c2")
@@ -208,6 +208,39 @@ def test_a_burial_that_broke_off_is_ended_by_the_next(
     count, _ = talk.hot.bury(talk.key)
     assert count == 5  # the register, the live streams, the tail, the state and its log
     assert not [name for name in server.scan_iter(count=10_000) if talk.stream in name.decode()]
+
+
+def test_that_there_are_several_roots_is_known_no_longer_than_whose_the_conversation_is(
+    server: Any, talk: Talk
+) -> None:
+    """What a retention ends is not to be known beyond that; a register that there was not has an end too."""
+    register = HotKeys(talk.key).register
+    talk.hot.note_several(talk.key)
+    assert LEAF_MS - SLACK_MS < server.pttl(register) <= LEAF_MS
+    talk.hot.load(talk.key, (), owner="ann", lives_ms=60_000)
+    talk.hot.note_several(talk.key)
+    assert 60_000 - SLACK_MS < server.pttl(register) <= 60_000
+
+
+@pytest.mark.parametrize(("before", "role"), [("system", "user"), ("user", "system")])
+def test_a_second_root_that_full_memory_does_not_take_leaves_no_first_message(
+    client: ValkeyClient, talk: Talk, monkeypatch: pytest.MonkeyPatch, before: str, role: str
+) -> None:
+    """Memory is said to be full: where it is, what there is of the conversation may be evicted meanwhile."""
+    leaf = talk.said(3, role=before)[-1].message.id
+    run = client.run
+
+    def refuse(script: Any, keys: Any, args: Any = ()) -> Any:
+        if script.name == "fill":
+            raise MemoryFull
+        return run(script, keys, args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "run", refuse)
+        talk.fill(new_id(), role=role, parent=leaf)
+        assert talk.tail(leaf, limit=1, wants_first=True).first != SEVERAL
+        talk.fill(new_id(), role=role)
+    assert talk.tail(leaf, limit=1, wants_first=True).first == SEVERAL
 
 
 def test_that_a_conversation_has_no_system_message_is_known_for_a_few_bytes(server: Any, talk: Talk) -> None:

@@ -26,6 +26,7 @@ from tests.support.metered import (
 )
 from tests.support.metering import Call, Meter
 from threadkeep.domain.bounds import PULSE_EVERY_MS
+from threadkeep.schema import SORT_ROOTS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -145,7 +146,8 @@ def check_newest_20(calls: list[Call], action: str, *, beside: tuple[str, ...] =
 
     Of a context a third: what the conversation begins with.
     """
-    read, *first = [call for call in calls if call.sort_keys == ("m#",)]
+    (read,) = [call for call in calls if call.sort_keys == ("m#",)]
+    first = [call for call in calls if call.sort_keys == (SORT_ROOTS,)]
     assert [(call.operation, call.units, call.items) for call in first] == (
         [("Query", 1, 1)] if action == "context.read" else []
     )

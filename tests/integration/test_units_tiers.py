@@ -24,7 +24,7 @@ from threadkeep.domain.archive import Manifest
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import StoredMessage
 from threadkeep.ports import DueEntry
-from threadkeep.schema import DUE_SORT, SORT_PULSE
+from threadkeep.schema import DUE_SORT, SORT_PULSE, SORT_ROOTS
 from threadkeep.stores.cold_s3 import ColdS3
 from threadkeep.stores.due_dynamodb import DueDynamoDB
 from threadkeep.stores.hot_keys import HotKeys
@@ -243,7 +243,7 @@ def test_a_cold_context_is_three_small_reads_of_the_table_and_two_ranged_reads(c
     assert [(call.operation, call.sort_keys) for call in asked] == [
         ("Query", ("gone",)),
         ("Query", ("s#",)),
-        ("Query", ("m#",)),
+        ("Query", (SORT_ROOTS,)),
     ]
     assert sum(call.units for call in asked) <= 3
     assert [call.operation for call in given] == ["GetObject"] * 2

@@ -22,7 +22,7 @@ from threadkeep.domain.bounds import CLAIM_VOID_MS, TAIL_BYTES_MAX, TAIL_LOAD_MS
 from threadkeep.domain.leaf import Claimed, LeafUnknown
 from threadkeep.domain.model import StoredMessage
 from threadkeep.domain.streams import Facts, Opened
-from threadkeep.domain.tail import Erased, Tail, is_prompt
+from threadkeep.domain.tail import SEVERAL, Erased, Tail, is_prompt
 from threadkeep.stores.tail_elements import to_element
 from threadkeep.stores.warm_items import in_page
 
@@ -46,6 +46,7 @@ class Conversation(RuleBasedStateMachine):
         self.opened: list[str] = []
         self.sealed: set[str] = set()
         self.is_buried = False
+        self.is_told_of_several = False
 
     # --- what is said ---
 
@@ -143,6 +144,8 @@ class Conversation(RuleBasedStateMachine):
         newest = max(self.table) if is_asked else UNSET
         first = in_page(self.table[min(self.table)]) if is_asked else UNSET
         for talk in self.talks:
+            if is_asked and self._has_several() and not self.is_told_of_several:
+                talk.hot.note_several(talk.key)  # else it may have been read before that was said
             talk.hot.load(talk.key, path[::skips], owner="ann", newest=newest, first=first, reader=reader)
         if self.is_buried or skips > 1 or behind or sum(map(len, map(to_element, path))) > TAIL_BYTES_MAX:
             return
@@ -170,6 +173,8 @@ class Conversation(RuleBasedStateMachine):
             elif what == "much time" and not self.live and not self.is_buried:
                 lab.pass_ms(talk, TAIL_MS)
                 lab.lose_register(talk)
+        if what in {"the register", "everything", "much time"}:
+            self.is_told_of_several = False
         if what == "everything" and not self.is_buried:
             self.live, self.sealed = {}, set()
 
@@ -199,6 +204,10 @@ class Conversation(RuleBasedStateMachine):
             leaf = path[-1].message.parent
         return path
 
+    def _has_several(self) -> bool:
+        roots = [kept.message for kept in self.table.values() if kept.message.parent is None]
+        return len(roots) > 1 and any(map(is_prompt, roots))
+
     def _takes_bytes(self) -> int:
         return sum(len(to_element(each)) for each in self.table.values())
 
@@ -219,6 +228,10 @@ class Conversation(RuleBasedStateMachine):
         role = "system" if len(self.table) % 3 else "user"
         kept = stored(self.talks[0].key, message, parent=parent, parts=parts, role=role, epoch=len(self.table))
         self.table.setdefault(message, kept)
+        if parent is None and self._has_several():
+            for talk in self.talks:
+                talk.hot.note_several(talk.key)
+            self.is_told_of_several = True
 
     def _fill(self, message: str) -> None:
         for talk in self.talks:
@@ -226,7 +239,9 @@ class Conversation(RuleBasedStateMachine):
 
     def _check(self, tail: Tail, leaf: str | None, limit: int) -> None:
         """It says what the table holds, from the very end on, and how it begins where it says so."""
-        if tail.first is not UNSET:
+        if self._has_several():
+            assert tail.first in (UNSET, SEVERAL)
+        elif tail.first is not UNSET:
             oldest = self.table[min(self.table)]
             assert tail.first == (in_page(oldest) if is_prompt(oldest.message) else None)
         if not tail.is_known:

@@ -23,6 +23,7 @@ from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import Caller, Conversation, ConversationKey, StoredMessage
 from threadkeep.stores import segments
 from threadkeep.usecases import context, listing
+from threadkeep.usecases.roots import note_root
 
 ANN = Caller(tenant="acme", user="ann", scopes=frozenset({"chat"}), expires_at_ms=2**50, connection="c")
 CREATED_MS = 1_700_000_000_000
@@ -59,11 +60,12 @@ class World:
         return {stored.message.id for found in read for stored in found}
 
     def put(self, parent: str | None, ms: int, role: str = "user") -> str:
-        """A message of that time, or of the first after its parent."""
+        """A message of that time, or of the first after its parent; as whoever writes it says of a root."""
         time_ms = ms if parent is None else max(ms, ids.time_ms(parent) + 1)
         # Not `ids.mint`: what hypothesis draws must not hang on chance.
         identifier = str(UUID(int=time_ms << 80 | 0x7 << 76 | 0x2 << 62 | len(self.parents)))
         new = message(self.key, text_parts("x" * (ms % 7)), id=identifier, parent=parent, role=role)
+        note_root(self.house.services, self.key, identifier, parent=parent, role=new.role, may_fork=True)
         assert self.house.warm.put_message("acme", StoredMessage(new)) is None
         self.parents[identifier] = parent
         self.roles[identifier] = role
@@ -107,11 +109,10 @@ class World:
 
     def begins(self, path: list[str], limit: int) -> tuple[list[str], str | None]:
         """What a context of so many messages of a path holds, oldest first, and where it goes on."""
-        first = min(self.parents, default="")
-        is_ahead = len(path) > limit and self.parents[first] is None and self.roles[first] == "system"
+        is_ahead = len(path) > limit and self.roles[path[-1]] == "system"
         count = max(1, limit - is_ahead)
         following = path[count] if count < len(path) else None
-        return [*([first] if is_ahead else []), *path[:count][::-1]], following
+        return [*(path[-1:] if is_ahead else []), *path[:count][::-1]], following
 
     def damage(self, chosen: Callable[[], bool]) -> set[str]:
         """Some members are lost, each with those of its messages that lie nowhere else; these."""
@@ -286,6 +287,7 @@ def test_damage_hides_nothing_but_what_is_told(world: World, limit: int, data: s
             whole = list(takewhile(lambda message: message not in lost, path))
             assert read is context.read or found[: len(whole)] == whole
             assert not hidden & set(whole)
+            assert whole != path or set(found) <= set(path)
             assert hidden <= set(_within(everything, told)) or set(path) != set(everything)
             if not told:
                 assert not hidden

@@ -48,6 +48,7 @@ RETENTION_DAYS: Final = 40
 SMALL: Final = {"SEGMENT_MESSAGES_MAX": 4, "MESSAGES_AT_ONCE": 2}
 _TALK: Final = st.integers(0, TALKS_MAX - 1)
 _PLACE: Final = st.integers(0, 9)
+_ROLE: Final = st.sampled_from(["user", "user", "system"])
 _LIMIT: Final = st.sampled_from([1, 2, 3, 5, 20])
 _MINUTE_MS: Final = 60_000
 _TIMES: Final = st.sampled_from([_MINUTE_MS, 61 * _MINUTE_MS, 61 * _MINUTE_MS, 32 * DAY_MS, 32 * DAY_MS, 45 * DAY_MS])
@@ -92,8 +93,8 @@ class Machine(RuleBasedStateMachine):
     # --- writing ----------------------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.talks) < TALKS_MAX)
-    @rule(count=st.integers(0, 7), expires=st.booleans())
-    def create(self, count: int, *, expires: bool) -> None:
+    @rule(count=st.integers(0, 7), expires=st.booleans(), role=_ROLE)
+    def create(self, count: int, role: str, *, expires: bool) -> None:
         """With some messages in it."""
         days = RETENTION_DAYS if expires else None
         said: dict[str, Any] = {"retention_days": days} if expires else {}
@@ -101,27 +102,28 @@ class Machine(RuleBasedStateMachine):
         talk = Talk(conversation, days * DAY_MS if days else None, self.house.clock.ms)
         self.talks.append(talk)
         for _ in range(count):
-            self._say(talk, self.house.new_id(), max(talk.messages, default=None), fork=False)
+            self._say(talk, self.house.new_id(), max(talk.messages, default=None), fork=False, role=role)
+            role = "user"
 
     @precondition(lambda self: self.talks)
-    @rule(which=_TALK, back=_PLACE)
-    def send(self, which: int, back: int) -> None:
+    @rule(which=_TALK, back=_PLACE, role=_ROLE)
+    def send(self, which: int, back: int, role: str) -> None:
         """Under the leaf, or as a branch under another message, of whatever tier."""
         talk = self._talk(which)
         known = [*talk.newest_first, None]
         parent = known[back % len(known)]
-        self._say(talk, self.house.new_id(), parent, fork=back > 0 or bool(talk.live))
+        self._say(talk, self.house.new_id(), parent, fork=back > 0 or bool(talk.live), role=role)
 
     @precondition(lambda self: self.talks)
-    @rule(which=_TALK, beside=_PLACE, under=_PLACE, days=st.sampled_from([0, 0, 50]))
-    def send_of_long_ago(self, which: int, beside: int, under: int, days: int) -> None:
+    @rule(which=_TALK, beside=_PLACE, under=_PLACE, days=st.sampled_from([0, 0, 50]), role=_ROLE)
+    def send_of_long_ago(self, which: int, beside: int, under: int, days: int, role: str) -> None:
         """An id between those that are there, or older than all: a device that was offline, or an import."""
         talk = self._talk(which)
         known = [talk.conversation, *talk.newest_first]
         message = ids.mint(ids.time_ms(known[beside % len(known)]) - days * DAY_MS + 1)
         self.house.clock.ms += 2  # what is said next is newer than this in any case
         older = [None, *(each for each in talk.newest_first if each < message)]
-        self._say(talk, message, older[under % len(older)], fork=True)
+        self._say(talk, message, older[under % len(older)], fork=True, role=role)
 
     @precondition(lambda self: any(talk.messages for talk in self.talks))
     @rule(which=_TALK, place=_PLACE, alike=st.booleans(), fork=st.booleans())
@@ -321,10 +323,9 @@ class Machine(RuleBasedStateMachine):
         fields: Frame = {"leaf": leaf} if tells_leaf else {}
         page = self._ask(talk, LAPTOP, "context.read", fields | {"max_messages": limit})
         if page is not None:
-            path = talk.path(leaf)
-            self._check(talk, page["messages"], path[:limit][::-1])
-            assert page["truncated"] == (len(path) > limit)
-            assert page["cursor"] == (path[limit] if len(path) > limit else None)
+            expected, following = talk.context(leaf, limit)
+            self._check(talk, page["messages"], expected)
+            assert (page["cursor"], page["truncated"]) == (following, following is not None)
 
     def _read_the_list(self) -> None:
         now_ms = self.house.clock.ms
@@ -382,10 +383,10 @@ class Machine(RuleBasedStateMachine):
         assert may_fail or reply["type"] == f"{action}.ok", reply
         return reply
 
-    def _say(self, talk: Talk, message: str, parent: str | None, *, fork: bool) -> None:
-        said = Said(parent, "user", f"said at {self.house.clock.ms}")
+    def _say(self, talk: Talk, message: str, parent: str | None, *, fork: bool, role: str = "user") -> None:
+        said = Said(parent, role, f"said at {self.house.clock.ms}")
         fields = {"message": message, "parent": parent, "role": said.role, "parts": said.parts, "fork": fork}
-        if self._ask(talk, PHONE, "message.create", fields) is not None:
+        if self._ask(talk, PHONE if role == "user" else WORKER, "message.create", fields) is not None:
             talk.messages[message] = said
             talk.active_ms = self.house.clock.ms
 

@@ -53,6 +53,14 @@ class Talk(msgspec.Struct):
             leaf = self.messages[leaf].parent
         return found
 
+    def context(self, leaf: str, limit: int) -> tuple[list[str], str | None]:
+        """What a context of so many messages holds, oldest first, and where it goes on."""
+        path = self.path(leaf)
+        is_ahead = len(path) > limit and self.messages[path[-1]].role == "system"
+        count = max(1, limit - is_ahead)
+        following = path[count] if count < len(path) else None
+        return [*(path[-1:] if is_ahead else []), *path[:count][::-1]], following
+
     def standing(self, now_ms: int) -> Literal["there", "gone", "either"]:
         """Whether it is to be seen. Activity is noted to the minute, so about its end either is right."""
         if self.is_gone:

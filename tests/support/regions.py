@@ -31,6 +31,7 @@ from threadkeep.schema import (
     SORT_LIVE,
     SORT_MESSAGE,
     SORT_PULSE,
+    SORT_ROOTS,
 )
 from threadkeep.stores import contest_items, live_items, table_keys, warm_items
 from threadkeep.stores.claims_memory import ClaimsMemory
@@ -116,6 +117,7 @@ class RegionHouse(House):
         found |= {
             (key, SORT_PULSE): (at, warm.due_at.get(key), warm.listed_with[key]) for key, at in warm.active_at.items()
         }
+        found |= {(key, SORT_ROOTS): True for key in warm.several}
         for key, messages in warm.messages.items():
             found |= {(key, table_keys.message(message)): stored for message, stored in messages.items()}
         for key, regions in warm.live.items():
@@ -138,6 +140,8 @@ class RegionHouse(House):
             _set(warm.active_at, key, value and value[0])
             _set(warm.due_at, key, value and value[1])
             _set(warm.listed_with, key, value and value[2])
+        elif sort_key == SORT_ROOTS:
+            (warm.several.add if value else warm.several.discard)(key)
         elif sort_key.startswith(SORT_MESSAGE):
             _set(warm.messages.setdefault(key, {}), table_keys.message_of(sort_key), value)
         elif sort_key.startswith(SORT_LIVE):
@@ -247,6 +251,8 @@ def _image(address: Address, value: Any, writer: str) -> dict[str, Any]:
         body = base64.b64encode(pack(value.message)).decode()  # as Lambda's events have it
         item = warm_items.message_item(key.tenant, value) | {warm_items.BODY: {"B": body}}
         return item | {REGION_ATTRIBUTE: {"S": writer}}
+    if sort_key == SORT_ROOTS:
+        return image | {REGION_ATTRIBUTE: {"S": writer}}
     if sort_key == SORT_HEAD:
         return contest_items.claimed_head_item(key.tenant, value) | {REGION_ATTRIBUTE: {"S": writer}}
     if sort_key.startswith(SORT_LIVE):

@@ -32,6 +32,10 @@ class MessageNews(_News, frozen=True, kw_only=True, tag="message"):
     is_other: bool = False
 
 
+class RootsNews(_News, frozen=True, kw_only=True, tag="roots"):
+    """Several of its messages are roots, one of them a prompt."""
+
+
 class HeadNews(_News, frozen=True, kw_only=True, tag="head"):
     """Title or metadata changed.
 
@@ -53,4 +57,4 @@ class StreamNews(_News, frozen=True, kw_only=True, tag="stream"):
     endpoint: str
 
 
-News = MessageNews | HeadNews | StreamNews
+News = MessageNews | RootsNews | HeadNews | StreamNews

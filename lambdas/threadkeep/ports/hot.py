@@ -129,8 +129,9 @@ class HotStore(Protocol):
 
         It is kept in the tail too, in page form. Where the register knows that there was none before, or the message is
         older than the conversation's first as known here, it is the first one from now on: if it `is_prompt` and takes
-        no more than `TAIL_FIRST_BYTES_MAX` it is kept, as long as the tail. Beside a gravestone nothing is kept.
-        Returns the viewers.
+        no more than `TAIL_FIRST_BYTES_MAX` it is kept, as long as the tail. A root beside a first message that is known
+        here counts as `note_several` where one of the two is a prompt; where that cannot be told from an older root's
+        coming late, what the first is, is not known any more. Beside a gravestone nothing is kept. Returns the viewers.
         """
         ...
 
@@ -175,6 +176,14 @@ class HotStore(Protocol):
         role, as some read has found it; where an older one is here, that stands. ``lives_ms``: nothing of this is
         kept longer (retention). Of the tail's messages the newest stay, at most `TAIL_MESSAGES_MAX` and
         `TAIL_BYTES_MAX`. Beside a gravestone nothing is kept.
+        """
+        ...
+
+    def note_several(self, key: ConversationKey) -> None:
+        """The table says that several messages are roots, one of them a prompt.
+
+        From now on `SEVERAL` is told in place of a first message, whatever one some reader still tells of, as long as
+        the register stands, which stands no longer for it. Beside a gravestone nothing is kept.
         """
         ...
 

@@ -14,6 +14,7 @@ from threadkeep.domain.erasure import ReceiptLine, Store, Tombstone
 from threadkeep.domain.exports import Export
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Conversation, ConversationKey, LiveStream, StoredMessage
+from threadkeep.domain.tail import Several
 
 
 class Gone(msgspec.Struct, frozen=True):
@@ -86,8 +87,12 @@ class WarmStore(Protocol):
         """Id of the newest settled message."""
         ...
 
-    def read_first(self, key: ConversationKey) -> StoredMessage | None:
-        """The message with the oldest id, in page form as `read_messages` gives it."""
+    def read_first(self, key: ConversationKey) -> StoredMessage | Several | None:
+        """The message with the oldest id, in page form as `read_messages` gives it; `SEVERAL` once that was said."""
+        ...
+
+    def note_several(self, key: ConversationKey) -> None:
+        """Say, for good, that several messages are roots and one of them is a prompt. Again: nothing."""
         ...
 
     def read_messages(

@@ -34,7 +34,7 @@ from threadkeep.domain.streams import (
 from threadkeep.domain.tail import Erased
 from threadkeep.stores.hot_keys import HotKeys
 from threadkeep.stores.lua import script
-from threadkeep.stores.tail_elements import first_kind, to_element
+from threadkeep.stores.tail_elements import kind_of_new, to_element
 from threadkeep.stores.valkey_client import MemoryFull
 from threadkeep.stores.valkey_deadlines import DeadlinesInValkey
 from threadkeep.stores.valkey_replies import read_names, read_verdict
@@ -194,7 +194,7 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
                     keys.tail,
                     keys.first,
                 ],
-                [stream, SETTLED_STATE_MS, LEAF_MS, element, *TAIL_BOUNDS, TAIL_MS, _first_kind(stored, element)],
+                [stream, SETTLED_STATE_MS, LEAF_MS, element, *TAIL_BOUNDS, TAIL_MS, kind_of_new(stored, element)],
             )
         )
 
@@ -229,15 +229,18 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
     def fill(self, key: ConversationKey, stored: StoredMessage) -> tuple[str, ...]:
         """See `HotStore.fill`. A second command where memory is full: what frees it must not be refused."""
         keys, message, element = HotKeys(key), stored.message.id, to_element(stored)
+        kind = kind_of_new(stored, element)
         try:
             reply = self._client.run(
                 script("fill"),
                 [keys.register, keys.viewers, keys.gravestone, keys.tail, keys.first, keys.live],
-                [message, LEAF_MS, element, *TAIL_BOUNDS, TAIL_MS, _first_kind(stored, element)],
+                [message, LEAF_MS, element, *TAIL_BOUNDS, TAIL_MS, kind],
             )
         except MemoryFull:
             reply = self._client.run(
-                script("fill_bare"), [keys.register, keys.viewers, keys.gravestone, keys.first], [message, LEAF_MS]
+                script("fill_bare"),
+                [keys.register, keys.viewers, keys.gravestone, keys.first],
+                [message, LEAF_MS, kind],
             )
         return read_names(reply)
 
@@ -293,8 +296,3 @@ class HotValkey(ViewersInValkey, DeadlinesInValkey, TailInValkey):
             region=self._region,
             is_due=bool(is_due),
         )
-
-
-def _first_kind(stored: StoredMessage, element: bytes) -> str:
-    """Of one that was just stored: what has a parent is not the first, even where nothing older is known here."""
-    return "none" if stored.message.parent else first_kind(stored, element)

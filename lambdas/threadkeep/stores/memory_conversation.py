@@ -24,6 +24,7 @@ class Conversation(msgspec.Struct):
         tail: the newest settled messages, packed (`threadkeep.stores.tail_elements`), and when they go (ms).
         first: the conversation's first message, packed, where it is a prompt; and when it goes (ms).
         first_id: of it where it is none, forgotten with the register.
+        has_several: that several are roots, one of them a prompt; forgotten with the register.
         loading: who is filling the tail, and until when (ms).
         gravestone_ends_ms: it was deleted, and until then that is remembered.
         leases: each viewer's connection, and when its lease ends (ms).
@@ -41,6 +42,7 @@ class Conversation(msgspec.Struct):
     first: bytes | None = None
     first_ends_ms: int = 0
     first_id: str | None = None
+    has_several: bool = False
     loading: tuple[str, int] | None = None
     gravestone_ends_ms: int = 0
     leases: dict[str, int] = {}
@@ -66,7 +68,7 @@ class Conversation(msgspec.Struct):
         for stream in [name for name, (_, end_ms) in self.stopped.items() if end_ms <= now_ms]:
             del self.stopped[stream]
         if self.register_ends_ms <= now_ms:
-            self.register, self.owner, self.first_id = Register(), None, None
+            self.register, self.owner, self.first_id, self.has_several = Register(), None, None, False
         if self.tail_ends_ms <= now_ms:
             self.tail.clear()
         if self.first_ends_ms <= now_ms:

@@ -10,7 +10,16 @@ from threadkeep.domain.bounds import GRAVESTONE_MS, LEAF_MS, TAIL_BYTES_MAX, TAI
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.domain.tail import Erased, Tail
 from threadkeep.stores.memory_conversation import Conversation, MemoryTier
-from threadkeep.stores.tail_elements import first_kind, id_of, parent_of, to_binary, to_element
+from threadkeep.stores.tail_elements import (
+    SEVERAL_ELEMENT,
+    FirstKind,
+    first_kind,
+    id_of,
+    kind_of_new,
+    parent_of,
+    to_binary,
+    to_element,
+)
 from threadkeep.stores.tail_path import ROOM_BYTES, tail_of
 
 
@@ -62,7 +71,7 @@ class TailInMemory(MemoryTier):
         conversation.owner = owner
         conversation.register_ends_ms = now_ms + (LEAF_MS if lives_ms is None else min(LEAF_MS, lives_ms))
         tail_ms = TAIL_MS if lives_ms is None else min(TAIL_MS, lives_ms)
-        if first is not UNSET:
+        if first is not UNSET and not conversation.has_several:
             known = _first_known(conversation)
             older = [id_of(known)] if known else []
             if first.message.id <= min([*older, *conversation.tail], default=first.message.id):
@@ -70,6 +79,14 @@ class TailInMemory(MemoryTier):
                 _set_first(conversation, first_kind(first, element), element)
         conversation.first_ends_ms = now_ms + tail_ms
         self._keep(conversation, stored, tail_ms)
+
+    def note_several(self, key: ConversationKey) -> None:
+        """See `HotStore.note_several`."""
+        now_ms, conversation = self._clock.now_ms(), self._conversation(key)
+        if not conversation.is_buried:
+            _set_several(conversation)
+            if conversation.register_ends_ms <= now_ms:
+                conversation.register_ends_ms = now_ms + LEAF_MS
 
     def forget_tail(self, key: ConversationKey) -> None:
         """See `HotStore.forget_tail`."""
@@ -95,10 +112,14 @@ class TailInMemory(MemoryTier):
 
     def _note_first(self, conversation: Conversation, stored: StoredMessage) -> None:
         """The message is in the table; before the register is told. One dated back takes the place of the first."""
-        message, known = stored.message.id, _first_known(conversation)
-        if message < id_of(known) if known else _is_certainly_first(conversation, message):
-            element = to_element(stored)
-            _set_first(conversation, "none" if stored.message.parent else first_kind(stored, element), element)
+        message, known, element = stored.message.id, _first_known(conversation), to_element(stored)
+        kind = kind_of_new(stored, element)
+        if conversation.has_several:
+            return
+        if known and _is_another_root(conversation, message, kind):
+            _set_several(conversation)
+        elif message < id_of(known) if known else _is_certainly_first(conversation, message):
+            _set_first(conversation, "unknown" if known and kind == "whole" else kind, element)
         conversation.first_ends_ms = self._clock.now_ms() + TAIL_MS
 
     def _is_loading(self, conversation: Conversation, reader: str | None) -> bool:
@@ -149,6 +170,8 @@ def _walk(conversation: Conversation, end: str | None, limit: int) -> list[bytes
 
 def _first_known(conversation: Conversation) -> bytes:
     """The first message's element where it is a prompt, its id where it is none; empty where it is not known."""
+    if conversation.has_several:
+        return SEVERAL_ELEMENT
     if conversation.first is not None:
         return conversation.first
     return b"" if conversation.first_id is None else to_binary(conversation.first_id)
@@ -157,6 +180,21 @@ def _first_known(conversation: Conversation) -> bytes:
 def _set_first(conversation: Conversation, kind: str, element: bytes) -> None:
     conversation.first = element if kind == "whole" else None
     conversation.first_id = id_of(element) if kind == "id" else None
+
+
+def _set_several(conversation: Conversation) -> None:
+    conversation.first, conversation.first_id, conversation.has_several = None, None, True
+
+
+def _is_another_root(conversation: Conversation, message: str, kind: FirstKind) -> bool:
+    """Whether it is a root beside the first message that is known, and one of the two is a prompt.
+
+    A prompt that is older than that may be its own root, come late from another region.
+    """
+    known = id_of(_first_known(conversation))
+    if kind == "child" or message == known:
+        return False
+    return conversation.first is not None or (kind != "id" and message > known)
 
 
 def _is_certainly_first(conversation: Conversation, message: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from threadkeep.domain import ids
 from threadkeep.domain.erasure import Landed
 from threadkeep.domain.model import ConversationKey
-from threadkeep.domain.news import HeadNews, MessageNews, News, StreamNews
+from threadkeep.domain.news import HeadNews, MessageNews, News, RootsNews, StreamNews
 from threadkeep.ports import HeadReplaced, MessageReplaced, Replaced
 from threadkeep.schema import (
     PARTITION_KEY,
@@ -18,6 +18,7 @@ from threadkeep.schema import (
     SORT_KEY,
     SORT_LIVE,
     SORT_MESSAGE,
+    SORT_ROOTS,
 )
 from threadkeep.stores import contest_items, live_items, table_keys
 from threadkeep.stores.contest_items import OWNER
@@ -55,11 +56,18 @@ def read_news(record: dict[str, Any], region: str) -> tuple[News, ...]:
         return (HeadNews(tenant=key.tenant, conversation=key.conversation, is_other=True),)
     if image.get(REGION_ATTRIBUTE, {"S": region})["S"] == region:
         return ()
+    return _news_of(key, sort_key, is_new=record["eventName"] != "MODIFY")
+
+
+def _news_of(key: ConversationKey, sort_key: str, *, is_new: bool) -> tuple[News, ...]:
+    """What an item means that another region wrote."""
     if sort_key.startswith(SORT_MESSAGE):
-        message, is_other = table_keys.message_of(sort_key), record["eventName"] == "MODIFY"
-        return (MessageNews(tenant=key.tenant, conversation=key.conversation, message=message, is_other=is_other),)
+        message = table_keys.message_of(sort_key)
+        return (MessageNews(tenant=key.tenant, conversation=key.conversation, message=message, is_other=not is_new),)
+    if sort_key == SORT_ROOTS:
+        return (RootsNews(tenant=key.tenant, conversation=key.conversation),)
     # A new conversation is watched by nobody.
-    is_changed_head = sort_key == SORT_HEAD and record["eventName"] == "MODIFY"
+    is_changed_head = sort_key == SORT_HEAD and not is_new
     return (HeadNews(tenant=key.tenant, conversation=key.conversation),) if is_changed_head else ()
 
 

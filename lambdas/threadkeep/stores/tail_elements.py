@@ -27,13 +27,15 @@ from threadkeep.domain.bounds import TAIL_FIRST_BYTES_MAX
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Message, Role, Status, StoredMessage, Tokens
 from threadkeep.domain.ops import Parts
-from threadkeep.domain.tail import is_prompt
+from threadkeep.domain.tail import SEVERAL, Several, is_prompt
 from threadkeep.stores.packing_dictionary import DICTIONARY
 from threadkeep.stores.warm_items import in_page
 
 _ROOT: Final = bytes(16)
 _ID_BYTES: Final = 16
 _HEAD_BYTES: Final = 36
+SEVERAL_ELEMENT: Final = b"several"
+"""In place of a first message: `threadkeep.domain.tail.SEVERAL`. In the scripts too (``first.lua``)."""
 _COUNT: Final = bytes(4)
 _FORMAT: Final = b"\x02"
 _RAW: Final = -15
@@ -124,15 +126,25 @@ def _tokens(parts: Parts | UnsetType, usage: JsonObject | UnsetType) -> Tokens:
     return Tokens.of(() if parts is UNSET else parts, None if usage is UNSET else usage)
 
 
-def first_kind(stored: StoredMessage, element: bytes) -> Literal["whole", "id", "none"]:
+FirstKind = Literal["whole", "large", "id", "child"]
+
+
+def first_kind(stored: StoredMessage, element: bytes) -> FirstKind:
     """What is kept of a conversation's first message: itself, or that it is no prompt; of too large a one nothing."""
     if not is_prompt(stored.message):
         return "id"
-    return "whole" if len(element) <= TAIL_FIRST_BYTES_MAX else "none"
+    return "whole" if len(element) <= TAIL_FIRST_BYTES_MAX else "large"
 
 
-def first_from(conversation: str, element: bytes) -> StoredMessage | UnsetType | None:
+def kind_of_new(stored: StoredMessage, element: bytes) -> FirstKind:
+    """Of one that was just stored: what has a parent is not the first, even where nothing older is known here."""
+    return "child" if stored.message.parent else first_kind(stored, element)
+
+
+def first_from(conversation: str, element: bytes) -> StoredMessage | Several | UnsetType | None:
     """The first message again; None where the id alone says that it is no prompt, UNSET where nothing is known."""
+    if element == SEVERAL_ELEMENT:
+        return SEVERAL
     if len(element) == _ID_BYTES:
         return None
     stored = from_element(conversation, element)

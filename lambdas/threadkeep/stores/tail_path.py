@@ -27,7 +27,8 @@ def tail_of(
 ) -> Tail:
     """The tail from the elements of a path, newest first; ``leaf`` is UNSET where the tier is not sure of it.
 
-    ``first`` is the element of the conversation's first message, or its id alone (16 bytes); empty: not known.
+    ``first`` is the element of the conversation's first message, its id alone (16 bytes), or `SEVERAL_ELEMENT`; empty:
+    not known.
 
     The path ends before an element that this version cannot read: another version has written it, and it is as good
     as missing.

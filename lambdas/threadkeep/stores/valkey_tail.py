@@ -86,6 +86,11 @@ class TailInValkey(ValkeyTier):
             ],
         )
 
+    def note_several(self, key: ConversationKey) -> None:
+        """See `HotStore.note_several`."""
+        keys = HotKeys(key)
+        self._client.run(script("note_several"), [keys.gravestone, keys.register, keys.first], [LEAF_MS])
+
     def forget_tail(self, key: ConversationKey) -> None:
         """See `HotStore.forget_tail`."""
         keys = HotKeys(key)

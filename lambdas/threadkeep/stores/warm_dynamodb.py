@@ -14,6 +14,7 @@ from threadkeep.domain.bounds import ARCHIVE_IDLE_MS, BODY_INLINE_BYTES_MAX, PUL
 from threadkeep.domain.contests import Head
 from threadkeep.domain.json_values import JsonObject, encode
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
+from threadkeep.domain.tail import SEVERAL, Several
 from threadkeep.ports import BodyStore, ConversationPage, Gone, MessagePage
 from threadkeep.schema import (
     DUE_SORT,
@@ -25,6 +26,7 @@ from threadkeep.schema import (
     SORT_KEY,
     SORT_MESSAGE,
     SORT_PULSE,
+    SORT_ROOTS,
 )
 from threadkeep.stores import contest_items, erasure_items, table_keys, warm_items
 from threadkeep.stores.aws_faults import warm_unavailable
@@ -220,10 +222,17 @@ class WarmDynamoDB:
         return table_keys.message_of(newest[0][SORT_KEY]["S"]) if newest else None
 
     @warm_unavailable()
-    def read_first(self, key: ConversationKey) -> StoredMessage | None:
-        """See `WarmStore`."""
-        items, _ = self._query_messages(key, SORT_MESSAGE, _BEHIND_MESSAGES, 1, _PAGE_ATTRIBUTES, newest_first=False)
+    def read_first(self, key: ConversationKey) -> StoredMessage | Several | None:
+        """See `WarmStore`. One query: what says that there are several roots sorts right before the messages."""
+        items, _ = self._query_messages(key, SORT_ROOTS, _BEHIND_MESSAGES, 1, _PAGE_ATTRIBUTES, newest_first=False)
+        if items and items[0][SORT_KEY]["S"] == SORT_ROOTS:
+            return SEVERAL
         return warm_items.stored_from(key, items[0], items[0][warm_items.BODY]["B"]) if items else None
+
+    @warm_unavailable()
+    def note_several(self, key: ConversationKey) -> None:
+        """See `WarmStore`. Of what two regions say at once either may stand."""
+        put_once(self._client, self._table, primary_key(key, SORT_ROOTS) | self._written_by)
 
     @warm_unavailable()
     def read_messages(

@@ -15,6 +15,7 @@ from threadkeep.domain.erasure import Tombstone
 from threadkeep.domain.errors import WarmUnavailable
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import Conversation, ConversationKey, LiveStream, StoredMessage
+from threadkeep.domain.tail import SEVERAL, Several
 from threadkeep.ports import ConversationPage, Gone, MessagePage
 from threadkeep.stores.list_cursor import ListCursor
 from threadkeep.stores.warm_items import in_page
@@ -25,6 +26,7 @@ class WarmMemory:
 
     Attributes:
         gone: the tombstones of conversations that were deleted.
+        several: conversations of several roots, one of them a prompt.
         messages, manifests, due_at: what lies in the table beside heads; other stores share it.
         claims: who claims the id where, by region.
         live: what streams where: by region, each stream with until when that is believed (ms).
@@ -40,6 +42,7 @@ class WarmMemory:
     def __init__(self, *, idle_ms: int = ARCHIVE_IDLE_MS) -> None:
         self.gone: dict[ConversationKey, Tombstone] = {}
         self.messages: dict[ConversationKey, dict[str, StoredMessage]] = {}
+        self.several: set[ConversationKey] = set()
         self.manifests: dict[ConversationKey, dict[str, Manifest]] = {}
         self.due_at: dict[ConversationKey, str] = {}
         self.claims: dict[ConversationKey, dict[str, Claim]] = {}
@@ -164,9 +167,16 @@ class WarmMemory:
         self.check_available()
         return max(self.messages.get(key, {}), default=None)
 
-    def read_first(self, key: ConversationKey) -> StoredMessage | None:
+    def note_several(self, key: ConversationKey) -> None:
         """See `WarmStore`."""
         self.check_available()
+        self.several.add(key)
+
+    def read_first(self, key: ConversationKey) -> StoredMessage | Several | None:
+        """See `WarmStore`."""
+        self.check_available()
+        if key in self.several:
+            return SEVERAL
         messages = self.messages.get(key, {})
         return in_page(messages[min(messages)]) if messages else None
 
@@ -208,6 +218,8 @@ class WarmMemory:
         self._claimed_ms.pop(key, None)
         self.due_at.pop(key, None)
         self.listed_with.pop(key, None)
+        count += key in self.several
+        self.several.discard(key)
         count += len(self.live.pop(key, ())) + len(self.claims.pop(key, ()))
         return count + len(self.messages.pop(key, ())) + len(self.manifests.pop(key, ()))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec import UNSET, Raw
 
@@ -13,7 +14,7 @@ from threadkeep.domain.commands import ReadContext
 from threadkeep.domain.errors import Refused
 from threadkeep.domain.frames import MESSAGE_BYTES_MAX
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
-from threadkeep.domain.tail import is_prompt
+from threadkeep.domain.tail import Several, is_prompt
 from threadkeep.usecases.listing import check_cursor, fill_a_frame, page_reply
 from threadkeep.usecases.newest import Opened, Wanted, open_newest
 from threadkeep.usecases.pairs import Pairs
@@ -33,8 +34,8 @@ def read(services: Services, caller: Caller, command: ReadContext) -> Reply:
         messages_max=command.max_messages, tokens_max=command.max_tokens, size_max=MESSAGE_BYTES_MAX, size=_size
     )
     path = (stored.message for stored in opened.messages)
-    selection = select(path, bounds, lambda: _prompt(opened.first()))
     history = opened.history
+    selection = select(path, bounds, partial(_prompt, history, opened.first))
     page, following, damaged = _page(selection, history)
     reply = page_reply(page, cursor=following, tier=history.tier, damaged=damaged, missing=history.missing)
     return reply | {"truncated": following is not None or bool(damaged) or "incomplete" in reply}
@@ -53,7 +54,7 @@ def read_whole(
     history = History(tiers, key, batch=min(messages_max, PAGE_ITEMS_MAX))
     path = (stored.message for stored in history.path(leaf))
     bounds = Bounds(messages_max=messages_max, tokens_max=tokens_max)
-    selection = select(path, bounds, lambda: _prompt(history.first()))
+    selection = select(path, bounds, partial(_prompt, history, history.first))
     ahead = () if selection.ahead is None else (selection.ahead,)
     return tuple(_whole(tiers, key, message) for message in (*ahead, *reversed(selection.newest_first)))
 
@@ -69,7 +70,13 @@ def _open(services: Services, caller: Caller, command: ReadContext) -> Opened:
     return Opened(history.path(command.cursor), history)
 
 
-def _prompt(first: StoredMessage | None) -> Message | None:
+def _prompt(
+    history: History, read_first: Callable[[], StoredMessage | Several | None], oldest: Message
+) -> Message | None:
+    """What the path begins with, as far as it is known where no older message of it was looked at than that one."""
+    first = read_first()
+    if isinstance(first, Several):
+        first = history.root_above(oldest)
     return first.message if first is not None and is_prompt(first.message) else None
 
 

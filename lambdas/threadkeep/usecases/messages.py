@@ -18,6 +18,7 @@ from threadkeep.usecases.blobs import read_parts
 from threadkeep.usecases.checks import check_metadata, check_parts, mint_or_check
 from threadkeep.usecases.claiming import claim
 from threadkeep.usecases.responding import ask
+from threadkeep.usecases.roots import note_root
 from threadkeep.usecases.services import Reply, Services, authorize
 from threadkeep.usecases.viewers import tell
 
@@ -35,7 +36,7 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     if existing is None:
         # Behind the claim, since what is refused is no activity. Before the put: should it fail, the repeated request
         # does both; afterwards, a crash in between would leave a message that nobody counts.
-        _note_activity(services, key, identifier, now_ms)
+        _note(services, key, message, now_ms, fork=command.fork)
         existing = _put(services, key, message)
     if existing is not None and not same_content(message, existing.message):
         raise conflict("id_taken", "Another message goes by that id; mint a new one.")
@@ -49,12 +50,14 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     return reply if existing is None else reply | {"duplicate": True}
 
 
-def _note_activity(services: Services, key: ConversationKey, message: str, now_ms: int) -> None:
+def _note(services: Services, key: ConversationKey, message: Message, now_ms: int, *, fork: bool) -> None:
+    """What the table has to say beside the message: that there was activity, and that it is not the only root."""
     try:
-        if not _stands(services, key, message, now_ms):
+        note_root(services, key, message.id, parent=message.parent, role=message.role, may_fork=fork)
+        if not _stands(services, key, message.id, now_ms):
             services.warm.touch(key, now_ms=now_ms)
     except WarmUnavailable:
-        _release(services, key, message)  # nothing was put, so nobody has to wait until the claim is void
+        _release(services, key, message.id)  # nothing was put, so nobody has to wait until the claim is void
         raise
 
 

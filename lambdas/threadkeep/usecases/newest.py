@@ -17,9 +17,10 @@ from msgspec import UNSET, UnsetType
 from threadkeep.domain.bounds import PAGE_ITEMS_MAX, TAIL_MESSAGES_MAX, TAIL_POLL_MS, TAIL_WAIT_MS
 from threadkeep.domain.errors import HotUnavailable, Refused, not_found
 from threadkeep.domain.model import Caller, Conversation, ConversationKey, StoredMessage
-from threadkeep.domain.tail import Erased, Tail
+from threadkeep.domain.tail import Erased, Several, Tail
 from threadkeep.usecases.leaf import Tip, read_live
 from threadkeep.usecases.live_elsewhere import read_elsewhere
+from threadkeep.usecases.roots import note_several
 from threadkeep.usecases.services import Services, read_own
 from threadkeep.usecases.tiers import History, Tiers
 
@@ -30,12 +31,12 @@ class Opened(NamedTuple):
     """A path that is being read: newest first, as it is asked for; and what is read for it.
 
     Attributes:
-        first: the conversation's first message, read when it is asked for; None where that is not to be had.
+        first: as `History.first`, read when it is asked for; None where that is not to be had.
     """
 
     messages: Iterator[StoredMessage]
     history: History
-    first: Callable[[], StoredMessage | None] = lambda: None
+    first: Callable[[], StoredMessage | Several | None] = lambda: None
 
 
 class Wanted(NamedTuple):
@@ -195,12 +196,14 @@ def _may_be_here(history: History, leaf: str) -> bool:
 
 def _read_first(
     services: Services, caller: Caller, history: History, tail: Tail | None, head: Conversation | None
-) -> StoredMessage | None:
+) -> StoredMessage | Several | None:
     """The conversation's first message: as the hot tier has it, or read and told to that."""
     if tail is not None and tail.first is not UNSET:
         return tail.first
     first = history.first()
-    if first is not None and tail is not None:
+    if isinstance(first, Several):
+        note_several(services, history.key)
+    elif first is not None and tail is not None:
         head = head or read_own(services, caller, history.key.conversation)
         _load(services, history.key, (), head, first=first)
     return first

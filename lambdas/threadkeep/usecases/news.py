@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from threadkeep.domain import frames
 from threadkeep.domain.model import Conversation, ConversationKey
-from threadkeep.domain.news import HeadNews, MessageNews, News, StreamNews
+from threadkeep.domain.news import HeadNews, MessageNews, News, RootsNews, StreamNews
 from threadkeep.usecases.conversations import with_activity
 from threadkeep.usecases.gaps import read_in_page
 from threadkeep.usecases.services import Services
@@ -26,6 +26,8 @@ def tell_news(services: Services, news: News) -> None:
     match news:
         case MessageNews():
             _tell_message(services, key, news)
+        case RootsNews():
+            services.hot.note_several(key)  # else it would keep what a reader found in the table just before that came
         case HeadNews():
             _tell_head(services, key, news)
         case StreamNews():

@@ -47,7 +47,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         newest_first: the messages.
         near: so many of them, from the newest, follow each other on the path; the others are from beyond ``following``.
-        ahead: the conversation's first message, to be put before all of them.
+        ahead: the prompt that goes before all of them.
         following: the id of the message that comes next on the path; None where the path has ended, with nothing of it
             left out.
     """
@@ -88,7 +88,9 @@ class _Window:
         return len(self.messages) < most and self.reaches(len(self.messages) + 1)
 
 
-def select(path: Iterator[Message], bounds: Bounds, first: Callable[[], Message | None] = lambda: None) -> Selection:
+def select(
+    path: Iterator[Message], bounds: Bounds, prompt: Callable[[Message], Message | None] = lambda _: None
+) -> Selection:
     """Select of a path, newest message first; it is read as far as is needed.
 
     The newest message is taken in any case, and where that is a tool's result, the call too. Of the newest
@@ -96,15 +98,15 @@ def select(path: Iterator[Message], bounds: Bounds, first: Callable[[], Message 
     Then as many of the newest as fit. It ends before a result whose call does not fit, so that both are for the next
     page: but for what is taken in any case, nothing older than ``following`` is here, and all that is newer.
 
-    ``first`` gives the conversation's first message where it is a prompt. It is asked where the path was not looked at
-    up to its root, and counts first, against all bounds.
+    ``prompt`` gives the one that the path has, by the oldest of its messages that was looked at. It is asked where that
+    is not the root, and what it gives counts first, against all bounds.
     """
     window = _Window(path)
     if not window.reaches(1):
         return Selection(newest_first=(), near=0, following=None)
     bound = _bound_to_newest(window)
     selection = _select(window, bounds, bound)
-    ahead = None if window.has_root else first()
+    ahead = None if window.has_root else prompt(window.messages[-1])
     if ahead is None:
         return selection
     return msgspec.structs.replace(_select(window, bounds.beside(ahead), bound), ahead=ahead)

@@ -21,6 +21,7 @@ from threadkeep.usecases.limits import lease_stream, release_stream
 from threadkeep.usecases.live_elsewhere import check_elsewhere, check_elsewhere_for, tell_live
 from threadkeep.usecases.messages import same_content
 from threadkeep.usecases.retention import standing
+from threadkeep.usecases.roots import note_root
 from threadkeep.usecases.services import Reply, Services, authorize_of, check_standing
 from threadkeep.usecases.settling import Finished, closed, finish, finish_due, settled_message, store
 from threadkeep.usecases.tiers import Tiers
@@ -50,6 +51,9 @@ def open_(services: Services, caller: Caller, command: OpenStream) -> Reply:
         ends_ms=services.owners.ends_ms(key),
     )
     parent_settled = command.parent == newest or has_parent(services, key, command.parent)
+    # Before the opening: whatever becomes of this run, its message is going to be put.
+    may_fork = command.fork or command.epoch is not None
+    note_root(services, key, stream, parent=command.parent, role=command.role, may_fork=may_fork)
     lease_stream(services, key, owner, stream)
     try:
         # The index first: the other way round a crash in between leaves a stream that nobody ever ends.
@@ -228,6 +232,7 @@ def _close_by_body(services: Services, caller: Caller, command: CloseStream, sea
     archived = Tiers.of(services).read_archived(key, command.stream)
     if archived is not None:
         return _as_sealed(Finished(archived.message, same_content(message, archived.message)))
+    note_root(services, key, message.id, parent=message.parent, role=message.role, may_fork=True)
     return _as_sealed(store(services, key, StoredMessage(message, command.epoch), owner=owner))
 
 

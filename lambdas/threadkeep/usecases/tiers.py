@@ -16,7 +16,8 @@ from threadkeep.domain import ids
 from threadkeep.domain.archive import Damaged, SegmentDamaged
 from threadkeep.domain.bounds import ID_AHEAD_MS_MAX, PAGE_ITEMS_MAX, PULSE_EVERY_MS
 from threadkeep.domain.errors import ArchiveDamaged
-from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.domain.model import ConversationKey, Message, StoredMessage
+from threadkeep.domain.tail import Several
 from threadkeep.ports import Clock, ColdStore, ManifestStore, MessagePage, WarmStore
 from threadkeep.usecases.gaps import Gaps
 from threadkeep.usecases.segment_reading import Place, Segments
@@ -143,6 +144,7 @@ class History:
         self._known: dict[str, StoredMessage] = {}
         self._passed: dict[Damaged, str | None] = {}
         """Stretches that a path was led past, each with the message that it went on with."""
+        self._is_root_hidden = False
 
     def is_fresh(self, message: str) -> bool:
         """See `Tiers.is_fresh`."""
@@ -263,14 +265,32 @@ class History:
         """Whether one that was looked for may lie in a stretch that no bucket can give."""
         return bool(self._lost_places(message))
 
-    def first(self) -> StoredMessage | None:
+    def root_above(self, message: Message) -> StoredMessage | None:
+        """The root of a path that was read down to that message; all the way is read, as `path` reads it.
+
+        None where it has not come from another region yet, and where damage lies before it: the path may have gone on
+        another branch there. That is told of as what the page is led past (`damaged_down_to`).
+        """
+        root: StoredMessage | None = None
+        if not self._passed and self.missing is None:
+            for stored in self.path(message.parent):
+                if self._passed:
+                    break
+                root = stored
+        self._is_root_hidden = bool(self._passed)
+        return root if root is not None and root.message.parent is None and not self._is_root_hidden else None
+
+    def first(self) -> StoredMessage | Several | None:
         """The conversation's first message, that of the oldest id; None where there is none, or no bucket gives it.
 
+        `SEVERAL` where it is only the first of several roots, one of which is a prompt: then see `root_above`.
         Strongly consistent: what is taken for the first is kept as such.
         """
         archived = None if self.is_fresh(self.key.conversation) else self._segments.oldest
         warm = self._tiers.warm.read_first(self.key)
         self._read_from("warm")
+        if isinstance(warm, Several):
+            return warm
         if archived is None or (warm is not None and warm.message.id <= archived):
             return warm
         self._read_from("cold")
@@ -294,11 +314,11 @@ class History:
         return list(told.values())
 
     def damaged_down_to(self, following: str | None) -> list[Damaged]:
-        """Stretches that a page of a path was led past which ends before that message."""
+        """Stretches that a page of a path was led past which ends before that message, or that hide the path's root."""
         return [
             stretch
             for stretch, below in self._passed.items()
-            if following is None or (below is not None and following <= below)
+            if following is None or (below is not None and following <= below) or self._is_root_hidden
         ]
 
     @cached_property

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.simulation.regions.table import Address, Change
 from threadkeep.domain.model import StoredMessage
-from threadkeep.schema import PARTITION_KEY, REGION_ATTRIBUTE, SORT_KEY
+from threadkeep.schema import PARTITION_KEY, REGION_ATTRIBUTE, SORT_KEY, SORT_ROOTS
 from threadkeep.stores import contest_items, live_items, table_keys, warm_items
 from threadkeep.stores.packing import pack
 
@@ -41,6 +41,8 @@ def _image(address: Address, value: Any, region: str) -> dict[str, Any]:
     if kind == "m":
         return warm_items.message_item(key.tenant, value) | written_by
     item = warm_items.primary_key(key, sort_key)
+    if sort_key == SORT_ROOTS:
+        return item | written_by
     if kind == "live":
         item["endpoint"] = warm_items.text(endpoint(live_items.region_of(sort_key)))
         item |= {name: live_items.stream_value(live, until_ms=until_ms) for name, (live, until_ms) in value.items()}

@@ -85,6 +85,7 @@ class Replica:
             found |= {Address(key, f"gone#{region}#{store}"): line for (region, store), line in lines.items()}
         for key, told in warm.live.items():
             found |= {Address(key, f"live#{region}"): streams for region, streams in told.items()}
+        found |= {Address(key, "m!roots"): True for key in warm.several}
         for key, messages in warm.messages.items():
             found |= {Address(key, f"m#{name}"): value for name, value in messages.items()}
         for key, manifests in warm.manifests.items():
@@ -151,6 +152,8 @@ class Replica:
                 _set(warm.listed_with, key, value and value[2])
             case "live":
                 _set(warm.live.setdefault(key, {}), name, value)
+            case "m!roots":
+                (warm.several.add if value else warm.several.discard)(key)
             case "m":
                 _set(warm.messages.setdefault(key, {}), name, value)
             case "s":

@@ -12,12 +12,13 @@ from tests.support.conversations import NOW_MS, conversation, message
 from tests.support.erasing import record
 from tests.support.moto_table import TABLE, moto_clients
 from threadkeep.domain import ids
+from threadkeep.domain.erasure import Landed
 from threadkeep.domain.model import ConversationKey, LiveStream, StoredMessage
-from threadkeep.domain.news import HeadNews, MessageNews, StreamNews
+from threadkeep.domain.news import HeadNews, MessageNews, RootsNews, StreamNews
 from threadkeep.schema import PARTITION_KEY, REGION_ATTRIBUTE, SORT_KEY, TTL_ATTRIBUTE
 from threadkeep.stores.bodies_memory import BodiesMemory
 from threadkeep.stores.live_dynamodb import LiveDynamoDB
-from threadkeep.stores.table_stream import read_news
+from threadkeep.stores.table_stream import read_landed, read_news, read_replaced
 from threadkeep.stores.warm_dynamodb import WarmDynamoDB
 
 if TYPE_CHECKING:
@@ -69,6 +70,16 @@ def test_a_message_is_news_where_another_region_wrote_it(table: DynamoDBClient) 
     assert read_news(change(None, written), US) == ()
 
 
+def test_that_there_are_several_roots_is_news_where_another_region_says_so(table: DynamoDBClient) -> None:
+    key = ConversationKey(TENANT, ids.mint(NOW_MS))
+    WarmDynamoDB(table, TABLE, BodiesMemory(), writer=EU).note_several(key)
+    written = item(table, key, "m!")
+    assert read_news(change(written), US) == (RootsNews(tenant=TENANT, conversation=key.conversation),)
+    assert read_news(change(written), EU) == ()
+    assert read_replaced(change(written, written)) is None
+    assert read_landed(change(written)) == Landed(key, is_tombstone=False)
+
+
 def test_a_changed_head_is_news_and_a_new_one_is_none(table: DynamoDBClient) -> None:
     new = conversation(now_ms=NOW_MS)
     key = ConversationKey(TENANT, new.id)
@@ -92,7 +103,8 @@ def test_the_only_region_is_named_nowhere(table: DynamoDBClient) -> None:
     warm.create_conversation(TENANT, new)
     warm.update_conversation(key, title="one")
     warm.put_message(TENANT, StoredMessage(message(key)))
-    for prefix in ("head", "m#"):
+    warm.note_several(key)
+    for prefix in ("head", "m#", "m!"):
         written = item(table, key, prefix)
         assert REGION_ATTRIBUTE not in written
         assert read_news(change(written, written), US) == ()

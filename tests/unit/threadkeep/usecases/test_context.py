@@ -288,14 +288,12 @@ def test_pages_go_on_without_it_and_it_comes_again_in_its_turn(prompted: Prompte
     assert [page["truncated"] for page in pages] == [True] * (len(pages) - 1) + [False]
 
 
-def test_a_path_that_reaches_its_root_begins_with_its_own(house: House) -> None:
-    tale = Tale(house)
+def test_a_path_that_reaches_its_root_begins_with_it_and_with_nothing_else(tale: Tale) -> None:
     tale.put(None, role="system")
     other = tale.put(None)
     chain = tale.chain(5, other)
     for tokens in ({}, {"max_tokens": 1_000}):
         assert ids_of(context(tale, max_messages=6, **tokens)) == [other, *chain]
-        assert ids_of(context(tale, max_messages=5, **tokens)) == [tale.ids[0], *chain[1:]]
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
@@ -304,14 +302,6 @@ def test_a_conversation_that_begins_otherwise_has_nothing_ahead(tale: Tale, role
     chain = tale.chain(30, tale.put(first, role="system"))
     for _ in range(2):
         assert ids_of(context(tale, max_messages=5)) == chain[-5:]
-
-
-def test_a_beginning_that_is_dated_back_takes_its_place(prompted: Prompted) -> None:
-    older = prompted.old_id(prompted.house.clock.ms - 3_600_000)
-    assert ids_of(context(prompted, max_messages=2))[0] == prompted.prompt
-    prompted.house.message(prompted.conversation, by=WORKER, message=older, role="system", fork=True, status="complete")
-    prompted.house.warm.unavailable = True
-    assert ids_of(context(prompted, max_messages=2))[0] == older
 
 
 def test_what_a_conversation_begins_with_is_read_once(prompted: Prompted) -> None:

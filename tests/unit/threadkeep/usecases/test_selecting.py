@@ -225,13 +225,14 @@ def test_whatever_the_path_its_conversations_prompt_goes_ahead_where_its_root_is
     path, asked = Path(*said), 0
     prompt = Path("s", tokens=tokens).messages[0]
 
-    def first() -> Message:
+    def find(oldest: Message) -> Message:
         nonlocal asked
         asked += 1
+        assert oldest == path.messages[-path.read]
         return prompt
 
     bounds = Bounds(messages_max=messages_max, tokens_max=tokens_max)
-    selection = select(iter(path), bounds, first)
+    selection = select(iter(path), bounds, find)
     assert asked == (selection.ahead is not None)
     if selection.ahead is None:
         assert path.read == len(path.messages)
