@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from tests.support.conversations import NOW_MS, conversation, message, noise, te
 from tests.support.moto_table import TABLE, empty_table, moto_clients
 from threadkeep.domain import ids, times
 from threadkeep.domain.bounds import ERASURE_ITEMS_MAX
-from threadkeep.domain.erasure import ReceiptLine, Store, Tombstone
+from threadkeep.domain.erasure import Reason, ReceiptLine, Store, Tombstone
 from threadkeep.domain.model import ConversationKey, StoredMessage
 from threadkeep.ports import ErasureStore, Gone, WarmStore
 from threadkeep.stores.bodies_memory import BodiesMemory
@@ -85,12 +85,14 @@ def clear(store: ErasureStore, key: ConversationKey) -> list[int]:
 # --- tombstones -----------------------------------------------------------------------------------------------
 
 
-def test_a_tombstone_comes_back_as_it_was_put(stores: Stores) -> None:
+@pytest.mark.parametrize("reason", get_args(Reason))
+def test_a_tombstone_comes_back_as_it_was_put(stores: Stores, reason: Reason) -> None:
     key = stores.talk()
+    tombstone = msgspec.structs.replace(TOMBSTONE, reason=reason)
     assert stores.erasures.read(key) == (None, ())
-    assert stores.erasures.put_tombstone(key, TOMBSTONE) is None
-    assert stores.erasures.read(key) == (TOMBSTONE, ())
-    assert stores.warm.read_head(key) == Gone(TOMBSTONE)
+    assert stores.erasures.put_tombstone(key, tombstone) is None
+    assert stores.erasures.read(key) == (tombstone, ())
+    assert stores.warm.read_head(key) == Gone(tombstone)
 
 
 def test_the_one_that_stands_stays_and_is_returned(stores: Stores) -> None:

@@ -34,7 +34,7 @@ class Erasure(TypedDict):
 
     id: str
     conversation: str
-    reason: Literal["owner", "retention"]
+    reason: Literal["owner", "produce", "retention"]
     state: Literal["running", "done"]
     requested_at: str
     lines: list[JsonObject]

@@ -15,7 +15,7 @@ from threadkeep.domain.model import ConversationKey
 
 Store = Literal["hot", "objects", "table"]
 State = Literal["running", "done"]
-Reason = Literal["owner", "retention"]
+Reason = Literal["owner", "produce", "retention"]
 
 ANY_TENANT: Final = "*"
 _DAY_MS: Final = 24 * 60 * 60 * 1_000
@@ -50,7 +50,8 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         owner: who may ask after the erasure.
-        reason: ``owner`` (deleted) or ``retention`` (its period had run out).
+        reason: ``owner`` (who deleted it), ``produce`` (a server did, for its owner) or ``retention`` (its period had
+            run out).
         regions: whose stores have to be cleared; the first is home, where the table is cleared.
         pitr_days: how long the table's backups still hold it.
         second_pass_ms: when what was under way at the time is taken too (ms since the epoch).

@@ -30,7 +30,7 @@ def delete(services: Services, caller: Caller, command: DeleteConversation) -> R
     owner = head.tombstone.owner if isinstance(head, Gone) else head.owner
     _check_owner(caller, owner)
     if not isinstance(head, Gone):
-        entomb(services, key, owner=owner, reason="owner")
+        entomb(services, key, owner=owner, reason="owner" if caller.user == owner else "produce")
     services.owners.forget(key)
     with suppress(HotUnavailable):  # else the herald does it, as soon as it can
         bury(services, key, owner=owner)

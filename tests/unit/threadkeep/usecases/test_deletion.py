@@ -156,8 +156,14 @@ def test_by_anyone_else_it_is_not_found_byte_for_byte_before_and_afterwards(hous
 def test_whoever_acts_for_the_tenants_users_may_delete_for_them_and_asks_after_it(house: House) -> None:
     conversation = house.conversation()
     erasure = delete(house, conversation, SERVER)
+    assert erasure["reason"] == "produce", "the receipt does not say that its owner did it"
     assert house.ok(SERVER, "erasure.get", erasure=conversation)["erasure"] == erasure
     assert delete(house, conversation)["requested_at"] == erasure["requested_at"]
+
+
+def test_a_server_that_deletes_its_own_conversation_is_its_owner(house: House) -> None:
+    conversation = house.ok(SERVER, "conversation.create")["conversation"]["id"]
+    assert delete(house, conversation, SERVER)["reason"] == "owner"
 
 
 def test_what_was_not_deleted_has_no_erasure(house: House) -> None:
