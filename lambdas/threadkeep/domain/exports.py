@@ -1,4 +1,4 @@
-"""Exports: a user's conversations, or one of them, as a file that lives a day."""
+"""Exports: a user's conversations, or one of them, with links to its file for a day."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class ObjectSweep(Protocol):
 
 
 class ExportFiles(Protocol):
-    """The files of exports, which live a day in the region that wrote them, and the notes of those under way.
+    """The files of exports, which live up to two days in the region that wrote them, and the notes of those under way.
 
     A file is written in parts and is there once it is finished; until then what was finished before stays. Raises
     `WarmUnavailable`.

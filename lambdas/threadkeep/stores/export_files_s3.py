@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ExportFilesS3:
-    """`threadkeep.ports.ExportFiles` on the buckets, whose own rules delete them after a day.
+    """`threadkeep.ports.ExportFiles` on the buckets, whose own rules delete them within two days.
 
     Args:
         buckets: of all regions.
