@@ -72,7 +72,12 @@ def test_a_program_is_where_it_is_said_to_be(program: str) -> None:
 @pytest.mark.parametrize("verb", verbs())
 def test_the_command_line_takes_what_it_is_shown_with(verb: str) -> None:
     words = shlex.split(re.sub(r"\|\S+", "", verb.replace("[", "").replace("]", "")))
-    assert _parser().parse_args(words)
+    if len(words) > 1:
+        assert _parser().parse_args(words)
+    else:  # just its name
+        with pytest.raises(SystemExit) as ended:
+            _parser().parse_args([*words, "--help"])
+        assert ended.value.code == 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
