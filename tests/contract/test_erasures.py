@@ -108,7 +108,7 @@ def test_a_deleted_conversation_is_not_created_again_nor_changed_nor_listed(stor
     stores.erasures.put_tombstone(key, TOMBSTONE)
     for _ in range(2):  # before the table is cleared, and afterwards
         assert stores.warm.create_conversation(TENANT, conversation("eve", id=key.conversation)) == Gone(TOMBSTONE)
-        assert stores.warm.update_conversation(key, title="x") is None
+        assert stores.warm.update_conversation(key, owner="ada", title="x") is None
         assert stores.warm.list_conversations(TENANT, "ada", limit=9, cursor=None).conversations == ()
         clear(stores.erasures, key)
 

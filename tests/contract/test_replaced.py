@@ -140,7 +140,7 @@ def test_a_title_leaves_the_claim_as_it_is(places: Places) -> None:
     here = conversation("ann")
     key = ConversationKey(TENANT, here.id)
     places.warm.create_conversation(TENANT, here, claimed_ms=5)
-    places.warm.update_conversation(key, title="new")
+    places.warm.update_conversation(key, owner="ann", title="new")
     assert not places.replaced.put_head(key, Head(conversation("bob", id=here.id), 6))
     assert places.replaced.put_head(key, Head(conversation("bob", id=here.id), 4))
 

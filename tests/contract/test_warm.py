@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -115,7 +115,7 @@ def test_what_was_never_created_is_nowhere(store: WarmStore) -> None:
     key = ConversationKey(TENANT, ids.mint(NOW_MS))
     assert store.read_head(key) is None
     assert store.read_active_at(key) is None
-    assert store.update_conversation(key, title="x") is None
+    assert store.update_conversation(key, owner="ada", title="x") is None
     assert store.read_head(key) is None
     assert store.newest_id(key) is None
     assert store.read_message(key, ids.mint(NOW_MS)) is None
@@ -139,7 +139,7 @@ def test_a_deleted_conversation_is_gone_for_every_reader(warm: Warm) -> None:
     warm.bury(key)
     assert store.read_head(key) == Gone(tombstone())
     assert store.create_conversation(TENANT, conversation(id=key.conversation)) == Gone(tombstone())
-    assert store.update_conversation(key, title="x") is None
+    assert store.update_conversation(key, owner="ada", title="x") is None
     assert listed(store) == [kept.conversation]
 
 
@@ -155,8 +155,17 @@ def test_only_what_is_given_is_updated(store: WarmStore) -> None:
         {"title": "", "metadata": {}},
     ):
         new = msgspec.structs.replace(new, **changes)
-        assert store.update_conversation(key, **changes) == new
+        assert store.update_conversation(key, owner=new.owner, **changes) == new
         assert store.read_head(key) == new
+
+
+@pytest.mark.parametrize("changes", [{"title": "x"}, {"title": None}, {"metadata": {}}, {}])
+def test_another_owners_is_neither_changed_nor_shown(store: WarmStore, changes: dict[str, Any]) -> None:
+    new = conversation("ada", title="hers", metadata={"a": Raw(b"1")})
+    store.create_conversation(TENANT, new)
+    key = ConversationKey(TENANT, new.id)
+    assert store.update_conversation(key, owner="bob", **changes) is None
+    assert store.read_head(key) == new
 
 
 def test_tenants_and_users_do_not_meet_whatever_they_are_called(store: WarmStore) -> None:

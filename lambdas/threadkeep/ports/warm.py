@@ -58,9 +58,14 @@ class WarmStore(Protocol):
         ...
 
     def update_conversation(
-        self, key: ConversationKey, *, title: str | UnsetType | None = UNSET, metadata: JsonObject | UnsetType = UNSET
+        self,
+        key: ConversationKey,
+        *,
+        owner: str,
+        title: str | UnsetType | None = UNSET,
+        metadata: JsonObject | UnsetType = UNSET,
     ) -> Conversation | None:
-        """Change what is given; None if there is no such conversation."""
+        """Change what is given; None if that owner has no such conversation (any more)."""
         ...
 
     def list_conversations(self, tenant: str, owner: str, *, limit: int, cursor: str | None) -> ConversationPage:

@@ -139,11 +139,19 @@ class WarmDynamoDB:
 
     @warm_unavailable()
     def update_conversation(
-        self, key: ConversationKey, *, title: str | UnsetType | None = UNSET, metadata: JsonObject | UnsetType = UNSET
+        self,
+        key: ConversationKey,
+        *,
+        owner: str,
+        title: str | UnsetType | None = UNSET,
+        metadata: JsonObject | UnsetType = UNSET,
     ) -> Conversation | None:
-        """See `WarmStore`. Looks for the tombstone first: a head that an erasure has not reached yet is none."""
+        """See `WarmStore`. Looks for the tombstone first: a head that an erasure has not reached yet is none.
+
+        The write is on condition all the same: another owner's head may take this one's place in between.
+        """
         head = self.read_head(key)
-        if not isinstance(head, Conversation):
+        if not isinstance(head, Conversation) or head.owner != owner:
             return None
         values: dict[str, Any] = {}
         if title is not UNSET and title is not None:
@@ -154,7 +162,14 @@ class WarmDynamoDB:
         if not values and not removed:
             return head
         values |= self._written_by
-        item = self._update(primary_key(key, SORT_HEAD), values, removed, condition=_THERE)
+        item = self._update(
+            primary_key(key, SORT_HEAD),
+            values,
+            removed,
+            condition="#owner = :owner",
+            condition_names={"#owner": contest_items.OWNER},
+            condition_values={":owner": text(owner)},
+        )
         return None if item is None else warm_items.conversation_from(item)
 
     @warm_unavailable()
@@ -319,6 +334,7 @@ class WarmDynamoDB:
         *,
         where_absent: Mapping[str, Any] | None = None,
         condition: str,
+        condition_names: dict[str, str] | None = None,
         condition_values: dict[str, Any] | None = None,
     ) -> Item | None:
         """Set and remove attributes; the item as it then stands, None where the condition is refused."""
@@ -330,7 +346,7 @@ class WarmDynamoDB:
         request: dict[str, Any] = {
             "UpdateExpression": expression,
             "ConditionExpression": condition,
-            "ExpressionAttributeNames": {f"#{name}": name for name in (*values, *removed)},
+            "ExpressionAttributeNames": {f"#{name}": name for name in (*values, *removed)} | (condition_names or {}),
         }
         expressed = {f":{name}": value for name, value in values.items()} | (condition_values or {})
         if expressed:  # DynamoDB refuses an empty map

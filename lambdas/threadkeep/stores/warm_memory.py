@@ -97,13 +97,18 @@ class WarmMemory:
         return self.active_at.get(key)
 
     def update_conversation(
-        self, key: ConversationKey, *, title: str | UnsetType | None = UNSET, metadata: JsonObject | UnsetType = UNSET
+        self,
+        key: ConversationKey,
+        *,
+        owner: str,
+        title: str | UnsetType | None = UNSET,
+        metadata: JsonObject | UnsetType = UNSET,
     ) -> Conversation | None:
         """See `WarmStore`."""
         self.check_available()
         with self._lock:
             head = self._head(key)
-            if not isinstance(head, Conversation):
+            if not isinstance(head, Conversation) or head.owner != owner:
                 return None
             if title is not UNSET:
                 head = msgspec.structs.replace(head, title=title)

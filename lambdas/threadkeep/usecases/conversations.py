@@ -22,10 +22,10 @@ from threadkeep.domain.model import Caller, Conversation, ConversationKey
 from threadkeep.domain.streams import Full
 from threadkeep.domain.tail import Erased
 from threadkeep.usecases.checks import check_metadata, mint_or_check
-from threadkeep.usecases.id_claims import Claimed, claim_id, taken
+from threadkeep.usecases.id_claims import claim_id, taken
 from threadkeep.usecases.leaf import read_tip
 from threadkeep.usecases.live_elsewhere import read_elsewhere
-from threadkeep.usecases.services import Reply, Services, authorize, read_own
+from threadkeep.usecases.services import Reply, Services, authorize, authorize_of, read_own
 from threadkeep.usecases.viewers import tell_all
 
 
@@ -45,14 +45,11 @@ def create(services: Services, caller: Caller, command: CreateConversation) -> R
     )
     # An id that was minted just now nobody else can have.
     is_minted = command.conversation is None
-    claimed = Claimed(now_ms) if is_minted else claim_id(services, caller, ConversationKey(caller.tenant, identifier))
-    if claimed.standing is not None:
-        # Kept here too, as it stands there: what the caller does next need not wait until it has come.
-        new = msgspec.structs.replace(claimed.standing, active_at=new.active_at)
-    claimed_ms = 0 if services.others is None else claimed.at_ms
+    at_ms = now_ms if is_minted else claim_id(services, caller, ConversationKey(caller.tenant, identifier))
+    claimed_ms = 0 if services.others is None else at_ms
     existing = services.warm.create_conversation(caller.tenant, new, claimed_ms=claimed_ms)
     if existing is None:
-        return {"conversation": new} if claimed.standing is None else {"conversation": new, "duplicate": True}
+        return {"conversation": new}
     if not isinstance(existing, Conversation) or existing.is_expired(now_ms):
         raise not_found()
     if existing.owner != caller.user:
@@ -69,13 +66,23 @@ def update(services: Services, caller: Caller, command: UpdateConversation) -> R
     """Change title or metadata, and tell those who watch."""
     if command.metadata is not UNSET:
         check_metadata(command.metadata)
-    key = authorize(services, caller, command.conversation)
-    updated = services.warm.update_conversation(key, title=command.title, metadata=command.metadata)
+    key, owner = authorize_of(services, caller, command.conversation)
+    updated = _update(services, key, command, owner=owner)
+    if updated is None and services.others is not None:
+        # The owner that is remembered may not be the owner any more.
+        key, owner = authorize_of(services, caller, command.conversation, fresh=True)
+        updated = _update(services, key, command, owner=owner)
     if updated is None:
         raise not_found()
     updated = with_activity(services, caller.tenant, updated)
     tell_all(services, key, frames.conversation_updated(updated))
     return {"conversation": updated}
+
+
+def _update(
+    services: Services, key: ConversationKey, command: UpdateConversation, *, owner: str
+) -> Conversation | None:
+    return services.warm.update_conversation(key, owner=owner, title=command.title, metadata=command.metadata)
 
 
 def list_own(services: Services, caller: Caller, command: ListConversations) -> Reply:

@@ -143,7 +143,8 @@ def authorize(services: Services, caller: Caller, conversation: str, *, fresh: b
         caller: who asks.
         conversation: its id.
         fresh: ask the table (one query) whatever this sandbox remembers. Reads do, and writes that go past the hot
-            tier; the others are told by its gravestone that the conversation was deleted meanwhile.
+            tier; the others are told by its gravestone that the conversation was deleted meanwhile. Where there are
+            other regions whoever is shown what another one wrote, or ends it, asks too (docs/decisions/0045).
 
     Raises:
         Refused: ``not_found``, whether it is foreign, deleted, expired or never existed.
@@ -157,7 +158,8 @@ def authorize_of(
     """As `authorize`; the conversation's key and its owner, who need not be the caller."""
     key = ConversationKey(caller.tenant, conversation)
     owner = None if fresh else services.owners.get(key, services.clock.now_ms())
-    if owner is None:
+    is_foreign = owner != caller.user and not caller.produces
+    if owner is None or (is_foreign and services.others is not None):  # contested, it may be the caller's again
         owner = read_own(services, caller, conversation).owner
     if owner != caller.user and not caller.produces:
         raise not_found()

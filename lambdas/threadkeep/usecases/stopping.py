@@ -21,7 +21,8 @@ def cancel(services: Services, caller: Caller, command: CancelStream) -> Reply:
     A stream that is not yet opened has nothing to keep: the seal waits for it, and no message comes back. One that
     lives in another region is stopped there alone: of all, those are named.
     """
-    key = authorize(services, caller, command.conversation)
+    # Its owner of a moment ago would end, and be shown, another's answer.
+    key = authorize(services, caller, command.conversation, fresh=services.others is not None)
     if command.stream is not None:
         check_elsewhere(services, key, command.stream)
         return {"messages": _stop_all(services, key, [command.stream])}

@@ -87,7 +87,7 @@ def test_a_changed_head_is_news_and_a_new_one_is_none(table: DynamoDBClient) -> 
     warm.create_conversation(TENANT, new)
     before = item(table, key, "head")
     # The region that changes it is the one that is named, whoever made it.
-    WarmDynamoDB(table, TABLE, BodiesMemory(), writer=US).update_conversation(key, title="one")
+    WarmDynamoDB(table, TABLE, BodiesMemory(), writer=US).update_conversation(key, owner=new.owner, title="one")
     after = item(table, key, "head")
     assert read_news(change(before), US) == ()
     news = HeadNews(tenant=TENANT, conversation=key.conversation)
@@ -101,7 +101,7 @@ def test_the_only_region_is_named_nowhere(table: DynamoDBClient) -> None:
     key = ConversationKey(TENANT, new.id)
     warm = WarmDynamoDB(table, TABLE, BodiesMemory())
     warm.create_conversation(TENANT, new)
-    warm.update_conversation(key, title="one")
+    warm.update_conversation(key, owner=new.owner, title="one")
     warm.put_message(TENANT, StoredMessage(message(key)))
     warm.note_several(key)
     for prefix in ("head", "m#", "m!"):

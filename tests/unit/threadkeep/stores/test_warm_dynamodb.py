@@ -21,7 +21,7 @@ from threadkeep.domain.errors import Unreadable, WarmUnavailable
 from threadkeep.domain.json_values import read_object
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
 from threadkeep.schema import SORT_HEAD, SORT_PULSE
-from threadkeep.stores import table_keys
+from threadkeep.stores import table_keys, warm_items
 from threadkeep.stores.aws_config import STORE
 from threadkeep.stores.bodies_memory import BodiesMemory
 from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
@@ -477,6 +477,20 @@ def test_a_body_that_cannot_be_kept_leaves_no_item(table: Table, store: WarmDyna
     assert store.put_message(TENANT, sent) is None
 
 
+def test_a_head_that_becomes_another_owners_behind_the_read_is_not_changed(table: Table, store: WarmDynamoDB) -> None:
+    key = create(store, "bob")
+    other = warm_items.head_item(TENANT, conversation("ada", id=key.conversation, title="hers"))
+
+    def put_back(name: str, _request: dict[str, Any]) -> None:
+        if name == "update_item":
+            table.before = lambda *_: None
+            table.put_item(TableName=TABLE, Item=other)
+
+    table.before = put_back
+    assert store.update_conversation(key, owner="bob", title="his") is None
+    assert table.item(key, SORT_HEAD) == other
+
+
 def test_a_table_that_tells_nothing_with_its_refusal_is_asked(table: Table, store: WarmDynamoDB) -> None:
     key = create(store)
     first = StoredMessage(message(key, text_parts("first")))
@@ -497,7 +511,7 @@ CALLS: dict[str, tuple[str, Callable[[WarmDynamoDB, ConversationKey], object]]] 
     "create": ("put_item", lambda store, _: store.create_conversation(TENANT, conversation())),
     "head": ("query", lambda store, key: store.read_head(key)),
     "active": ("get_item", lambda store, key: store.read_active_at(key)),
-    "update": ("update_item", lambda store, key: store.update_conversation(key, title="x")),
+    "update": ("update_item", lambda store, key: store.update_conversation(key, owner="ada", title="x")),
     "list": ("query", lambda store, _: store.list_conversations(TENANT, "ada", limit=1, cursor=None)),
     "heads": ("batch_get_item", lambda store, _: store.list_conversations(TENANT, "ada", limit=1, cursor=None)),
     "touch": ("update_item", lambda store, key: store.touch(key, now_ms=NOW_MS + DAY_MS)),

@@ -294,6 +294,26 @@ def test_the_largest_conversation_fits_every_frame_that_holds_it(house: House) -
         assert house.post(device, body)["type"] == f"{action}.ok"
 
 
+def test_one_region_alone_remembers_the_owner_as_ever(house: House) -> None:
+    """An update is the read and the write of the table's store, a stop none at all, and a refusal neither."""
+    conversation = house.conversation()
+    house.ok(PHONE, "conversation.get", conversation=conversation)
+    asked: list[str] = []
+
+    class Counted:
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            return getattr(house.warm, name)
+
+    house.replace(warm=Counted())
+    house.ok(PHONE, "conversation.update", conversation=conversation, title="new")
+    assert asked == ["update_conversation", "read_active_at"]
+    asked.clear()
+    assert house.ok(PHONE, "stream.cancel", conversation=conversation)["messages"] == []
+    assert house.say(BOB, "conversation.update", conversation=conversation, title="his")["code"] == "not_found"
+    assert asked == []
+
+
 # --- where there are several regions ------------------------------------------------------------------------------
 
 
@@ -314,16 +334,57 @@ def test_nobody_takes_over_a_conversation_of_which_a_region_has_not_heard_yet(re
         assert house.ok(PHONE, "conversation.get", conversation=conversation)["conversation"]["title"] == "ann's"
 
 
-def test_ones_own_that_has_not_come_yet_is_kept_as_it_stands_and_can_be_written_to_at_once(regions: Regions) -> None:
+def test_ones_own_that_has_not_come_yet_is_waited_for_and_nothing_of_it_is_written_here(regions: Regions) -> None:
+    conversation = regions.eu.conversation(title="first", retention_days=3)
+    reply = regions.us.say(PHONE, "conversation.create", conversation=conversation, title="first")
+    assert (reply["code"], reply["retryable"]) == ("unavailable", True)
+    key = regions.us.key(conversation)
+    assert [address for address in regions.us.items() if address[0] == key] == []
+    regions.clock.ms += 5
+    regions.eu.ok(PHONE, "conversation.update", conversation=conversation, title="second")
+    regions.settle()
+    for house in (regions.eu, regions.us):
+        assert house.ok(PHONE, "conversation.get", conversation=conversation)["conversation"]["title"] == "second"
+
+
+@pytest.mark.parametrize("looks", range(1, 4))
+def test_what_comes_meanwhile_is_given_as_it_stands_and_can_be_written_to_at_once(regions: Regions, looks: int) -> None:
+    """A request waits as briefly as for a parent."""
     conversation = regions.eu.conversation(title="first", retention_days=3)
     regions.eu.ok(PHONE, "conversation.update", conversation=conversation, title="second")
+    active_at = regions.eu.ok(PHONE, "conversation.get", conversation=conversation)["conversation"]["active_at"]
+    regions.clock.ms += 86_400_000
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == looks:
+            regions.replicate()
+
+    regions.us.replace(sleep=sleep)
     again = regions.us.ok(PHONE, "conversation.create", conversation=conversation, title="first")
     assert again["duplicate"] is True
-    assert (again["conversation"]["title"], again["conversation"]["retention_days"]) == ("second", 3)
+    kept = again["conversation"]
+    assert (kept["title"], kept["retention_days"], kept["active_at"]) == ("second", 3, active_at)
+    assert slept == [0.1] * looks
+    assert regions.us.outbox == [], "it was asked for again, which is no activity"
     regions.us.message(conversation)
     regions.settle()
     for house in (regions.eu, regions.us):
         assert house.ok(PHONE, "conversation.get", conversation=conversation)["conversation"]["title"] == "second"
+
+
+def test_ones_own_whose_retention_has_ended_elsewhere_is_not_found(regions: Regions) -> None:
+    """As that region knows of its activity: its head tells of the creation alone."""
+    conversation = regions.eu.conversation(retention_days=1)
+    regions.clock.ms += 86_400_000 // 2
+    regions.eu.message(conversation)
+    regions.clock.ms += 86_400_000 // 2 + 3_600_000
+    assert regions.us.say(PHONE, "conversation.create", conversation=conversation)["code"] == "unavailable"
+    regions.clock.ms += 86_400_000 // 2
+    for house in (regions.eu, regions.us):
+        assert house.say(PHONE, "conversation.create", conversation=conversation)["code"] == "not_found"
+    assert regions.us.outbox == []
 
 
 def test_what_was_deleted_elsewhere_is_not_created_anew(regions: Regions) -> None:

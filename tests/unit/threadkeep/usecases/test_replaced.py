@@ -121,6 +121,63 @@ def test_a_title_given_meanwhile_stays_and_is_told_as_ever(regions: Regions, tak
     assert regions.us.hot.viewers(regions.us.key(taken_over)) == (LAPTOP.connection,)
 
 
+def told_of_its_head(regions: Regions, conversation: str, by: Device = BOB) -> None:
+    """The earlier head is put back and has come to us, where a function still remembers the other owner."""
+    regions.us.ok(by, "conversation.get", conversation=conversation)
+    regions.replicate()
+    regions.announce(regions.eu)
+    regions.replicate()
+
+
+def test_whom_a_function_remembers_as_the_owner_changes_and_is_shown_nothing(regions: Regions, taken_over: str) -> None:
+    told_of_its_head(regions, taken_over)
+    reply = regions.us.say(BOB, "conversation.update", conversation=taken_over, title="bob was here", metadata={"b": 1})
+    assert (reply["type"], reply["code"]) == ("error", "not_found")
+    all_comes(regions)
+    regions.clock.ms += HEAD_CACHE_MS
+    for house in (regions.eu, regions.us):
+        kept = house.ok(PHONE, "conversation.get", conversation=taken_over)["conversation"]
+        assert (kept["title"], kept["metadata"]) == ("ann's", {})
+
+
+def test_nor_does_he_end_an_answer_and_read_it(regions: Regions, taken_over: str) -> None:
+    told_of_its_head(regions, taken_over)
+    stream = regions.us.stream(taken_over, fork=True)["stream"]
+    for fields in ({"stream": stream}, {}):
+        assert regions.us.say(BOB, "stream.cancel", conversation=taken_over, **fields)["code"] == "not_found"
+    assert [live.stream for live in regions.us.hot.live(regions.us.key(taken_over))] == [stream]
+    assert regions.us.ok(PHONE, "stream.cancel", conversation=taken_over)["messages"][0]["id"] == stream
+
+
+def test_the_owner_is_told_at_once_that_it_is_hers_again(regions: Regions, taken_over: str) -> None:
+    """Whatever a function remembers of the one before."""
+    told_of_its_head(regions, taken_over)
+    kept = regions.us.ok(PHONE, "conversation.update", conversation=taken_over, title="mine")["conversation"]
+    assert (kept["owner"], kept["title"]) == ("ann", "mine")
+    regions.us.ok(PHONE, "conversation.unsubscribe", conversation=taken_over)
+
+
+def test_the_owners_title_is_refused_while_anothers_head_stands_there_and_hers_shown_to_nobody(
+    regions: Regions, taken_over: str
+) -> None:
+    regions.clock.ms += 5
+    regions.eu.ok(PHONE, "conversation.update", conversation=taken_over, title="told")
+    regions.us.ok(BOB, "conversation.update", conversation=taken_over, metadata={"private": "bob"})
+    regions.replicate()
+    reply = regions.eu.say(PHONE, "conversation.update", conversation=taken_over, title="lost")
+    assert (reply["type"], reply["code"]) == ("error", "not_found")
+    all_comes(regions)
+    for house in (regions.eu, regions.us):
+        assert house.ok(PHONE, "conversation.get", conversation=taken_over)["conversation"]["title"] == "told"
+
+
+def test_who_produces_for_the_tenant_changes_whoevers_it_is(regions: Regions, taken_over: str) -> None:
+    both = Device(connection="both=", user="service", scope="chat produce")
+    told_of_its_head(regions, taken_over, by=both)
+    kept = regions.us.ok(both, "conversation.update", conversation=taken_over, title="by the service")["conversation"]
+    assert (kept["owner"], kept["title"]) == ("ann", "by the service")
+
+
 def test_where_it_cannot_be_put_back_now_its_record_comes_again(regions: Regions, taken_over: str) -> None:
     regions.replicate()
     house = regions.eu
