@@ -27,6 +27,13 @@ def clean(text: str) -> str:
     return text
 
 
+def holds_halves(value: Any) -> bool:
+    """Whether `clean` would replace something of a value's texts; what is no JSON in it is passed over."""
+    text = json.dumps(value, ensure_ascii=False, default=lambda _: None)
+    lost = "\N{REPLACEMENT CHARACTER}"
+    return clean(text).count(lost) > text.count(lost)
+
+
 def to_json(value: Any) -> str:
     """Compact JSON that UTF-8 can carry.
 

@@ -34,8 +34,10 @@ _NEEDED: Final = (
     f"the scope `{SCOPE}`"
 )
 _SHOWN_MAX: Final = 20
-_STEPS: Final = 20
-"""How many lines of progress where there is no terminal."""
+_NAMED_MAX: Final = 5
+"""How many files are named that were passed over."""
+_STEPS: Final = 10
+"""How many lines of progress at most, where there is no terminal."""
 _DEADLINE_S: Final = 120.0
 """For a request with its repeats: an import of hours outlives a disturbance of minutes."""
 
@@ -112,8 +114,9 @@ async def _now_ms(client: Client) -> int:
 def _complain(path: Path, report: ImportReport, *, as_json: bool) -> NoReturn:
     if as_json:
         print(report.to_json())
-    reasons = [f"{each.name} {each.reason}" for each in report.passed_over]
-    reasons += [f"{each.file} {each.reason}" for each in report.refused]
+    # What cannot be read comes first: it may have held them.
+    reasons = [str(each) for each in report.refused]
+    reasons += [f"{each.name}: {each.reason}" for each in report.passed_over]
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     told = reasons[0] + more if reasons else f"{path} holds no JSON"
     raise CommandError(printable(f"no conversations found: {told}"))
@@ -145,19 +148,27 @@ def _tell_what_is_amiss(report: ImportReport) -> None:
     lines = [
         f"incomplete: {row.entry.file.name}, conversation {row.entry.source}: {row.reason}" for row in report.incomplete
     ]
-    for each in report.refused:
-        named = f", conversation {each.source}" if each.source else f", value {each.place}" if each.place else ""
-        lines.append(f"refused: {each.file}{named}: {each.reason}")
+    lines += [f"refused: {each}" for each in report.refused]
     lines += [
         f"refused: {row.entry.file.name}, conversation {row.entry.source}, message {name}: {reason}"
         for row in report.rows
         for name, reason in row.sent.refusals
+    ]
+    lines += [
+        f"kept: {row.entry.file.name}, conversation {row.entry.source}: {row.sent.kept}"
+        for row in report.rows
+        if row.sent.kept
     ]
     untold = report.refused_more + sum(row.sent.refused - len(row.sent.refusals) for row in report.rows)
     for line in lines[:_SHOWN_MAX]:
         console.print(Text(printable(line)))
     if len(lines) + untold > _SHOWN_MAX:
         console.print(Text(f"… and {len(lines) + untold - _SHOWN_MAX:,} more: --json tells them"))
+    if report.passed_over:
+        names = [each.name for each in report.passed_over]
+        more = f" and {len(names) - _NAMED_MAX:,} more" if len(names) > _NAMED_MAX else ""
+        told = f"passed over, no conversations in: {', '.join(names[:_NAMED_MAX])}{more}"
+        console.print(Text(printable(told)))
     if report.incomplete or report.not_reached:
         console.print(Text("what is incomplete or was not reached is completed by importing the same again"))
 

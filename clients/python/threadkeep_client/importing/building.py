@@ -21,8 +21,8 @@ from threadkeep_client.importing.draft import Content, Draft, Form, Node, Refuse
 from threadkeep_client.importing.tree import sound
 from threadkeep_client.wire import JsonObject
 
-FLAGS: Final = ("orphans", "rings_cut", "current_node_missing", "roles_unknown")
-"""Notes that a conversation keeps, in `metadata.imported.flags`: its tree is not what its export said."""
+FLAGS: Final = ("orphans", "rings_cut", "current_node_missing", "roles_unknown", "halves_replaced", "texts_differ")
+"""Notes that a conversation keeps, in `metadata.imported.flags`: it is not what its export said."""
 CURRENT: Final = "current_node"
 """Of a conversation's metadata: the message at which its reader left it, where that is not the newest."""
 NEWEST: Final = "newest_imported"

@@ -2,12 +2,13 @@
 
 Anthropic publishes no schema; what is read here was seen in public readers of such exports (read 2026-11-29). Times
 repeat and may be missing, so the order of the file decides; `text` is empty where `content` holds blocks, or the other
-way round.
+way round, or says the same with a line of excuse for every block that is none of text.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +18,13 @@ from threadkeep_client.importing.keeping import PARTS_BYTES_MAX, data_part, draf
 from threadkeep_client.importing.spans import Span
 from threadkeep_client.importing.times import to_ms
 from threadkeep_client.importing.values import LEFT_OUT, Outline, Values
-from threadkeep_client.wire import JsonObject, Part
+from threadkeep_client.wire import JsonObject, Part, text_of
 
 _NO_PARENT: Final = "00000000-0000-4000-8000-000000000000"
 """What newer exports name as the parent of a first message."""
+_EXCUSE: Final = re.compile(r"```\s*This block is not supported on your current device yet\.\s*```")
+"""What `text` has in place of a tool's blocks, as seen in what people published of such exports (read 2026-11-30)."""
+_BLANK: Final = re.compile(r"\s+")
 _READ: Final = frozenset({"uuid"})
 _READ_OF_MESSAGE: Final = frozenset(
     {"uuid", "text", "content", "sender", "created_at", "parent_message_uuid", "attachments", "files", "files_v2"}
@@ -101,13 +105,14 @@ def _name(place: str, taken: dict[str, str]) -> str:
 
 def _content(name: str, message: JsonObject, notes: Counter[str]) -> Content:
     rest = {field: said for field, said in message.items() if field not in _READ_OF_MESSAGE}
+    parts = _parts(name, message, notes)
     return said_by(
         "claude",
         message.get("sender"),
-        _parts(name, message, notes),
+        parts,
         notes,
         name=name,
-        facts={},
+        facts={"text": _other_text(message, parts, notes)},
         source=rest,
         model=message.get("model"),
     )
@@ -119,17 +124,32 @@ def _parts(name: str, message: JsonObject, notes: Counter[str]) -> list[Part]:
     for number, block in enumerate(content if isinstance(content, list) else [content]):
         if block is not None:
             found += _block(f"{name}.{number}", block, notes)
-    text = message.pop("text", None)  # says the same again, and may be large: let go of where it is not needed
+    text = message.get("text")
     if not any(part["type"] == "text" for part in found):
         if isinstance(text, str) and text:
             found.append({"type": "text", "text": text})
         elif text is LEFT_OUT:
             found.append(data_part("claude", "text", text, notes))
-    del text
     for field in ("attachments", "files", "files_v2"):
         for file in files if isinstance(files := message.get(field), list) else []:
             found.append(data_part("claude", field.partition("_")[0].removesuffix("s"), file, notes))
     return found
+
+
+def _other_text(message: JsonObject, parts: list[Part], notes: Counter[str]) -> Any:
+    """The `text` of a message where it says something else than its parts; blank space does not count."""
+    text = message.pop("text", None)  # may be large, and mostly says the same again
+    if not text or not any(part["type"] == "text" for part in parts):
+        return None
+    said = text_of(parts)
+    if text == said or (isinstance(text, str) and _bare(text) == _bare(said)):
+        return None
+    notes["texts_differ"] += 1
+    return text
+
+
+def _bare(text: str) -> str:
+    return _BLANK.sub("", _EXCUSE.sub("", text))
 
 
 def _block(call: str, block: Any, notes: Counter[str]) -> list[Part]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import shutil
 import tempfile
 import zipfile
@@ -22,6 +23,8 @@ _DAMAGE_ERRNOS: Final = frozenset({None, errno.EINVAL})
 """Of the `OSError` that damaged members raise: bzip2's has none, and a place before the file's beginning is invalid.
 Members raise many kinds of exceptions, by their compression and by what of them is damaged."""
 _BOM: Final = b"\xef\xbb\xbf"
+_CONVERSATIONS: Final = re.compile(r"conversations([-_. (]*\d+\)?)?\.(json|jsonl)(\.|$)", re.IGNORECASE)
+"""What services call the files that hold conversations, and what downloads and copies make of it."""
 
 
 class UnreadableError(Exception):
@@ -50,11 +53,20 @@ class Found:
 
     Attributes:
         files: those that may hold conversations.
-        unreadable: zips and members that are damaged.
+        unreadable: zips and members that are damaged, files called `conversations.json` or so that are no JSON.
+        passed_over: files that neither begin as JSON does nor are called so.
     """
 
     files: list[Opened] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
+    passed_over: list[Unreadable] = field(default_factory=list)
+
+    def is_taken(self, name: str, *, is_json: bool) -> bool:
+        """Whether it may hold conversations; of whatever does not, it is noted why."""
+        if not is_json:
+            others = self.unreadable if is_called_conversations(name) else self.passed_over
+            others.append(Unreadable(name, "is no JSON"))
+        return is_json
 
 
 @contextmanager
@@ -81,7 +93,7 @@ def opened(path: Path) -> Iterator[Found]:
 def _take(found: Found, path: Path, name: str, scratch: Path, *, always: bool = False) -> None:
     if _is_zip(path):
         _unpack(found, path, name, Path(tempfile.mkdtemp(dir=scratch)))
-    elif always or _begins_as_json(path):
+    elif always or found.is_taken(name, is_json=_begins_as_json(path)):
         found.files.append(Opened(path, name))
 
 
@@ -98,6 +110,11 @@ def _begins_as_json(path: Path) -> bool:
 def looks_like_json(file: IO[bytes]) -> bool:
     """Whether it begins with an array or an object."""
     return file.read(_BEGINNING_BYTES).removeprefix(_BOM).lstrip()[:1] in {b"[", b"{"}
+
+
+def is_called_conversations(name: str) -> bool:
+    """Whether a file has the name of those that hold conversations, in whatever folder or zip."""
+    return _CONVERSATIONS.match(name.rpartition("/")[2]) is not None
 
 
 def _unpack(found: Found, path: Path, name: str, folder: Path) -> None:
@@ -118,7 +135,7 @@ def _unpack(found: Found, path: Path, name: str, folder: Path) -> None:
                         raise
                     found.unreadable.append(Unreadable(told, f"cannot be unpacked: {error}"))
                     continue
-                if copy is not None:
+                if found.is_taken(told, is_json=copy is not None) and copy is not None:
                     left -= copy.stat().st_size
                     found.files.append(Opened(copy, told))
     except (zipfile.BadZipFile, UnicodeDecodeError) as error:  # the latter of a name, before any can be told

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from threadkeep_client.frames import json_bytes
+from threadkeep_client.frames import holds_halves, json_bytes
 from threadkeep_client.importing.draft import ROLES, Content, Draft, Form, Node, model_of, title_of
 from threadkeep_client.importing.times import to_ms
 from threadkeep_client.wire import JsonObject, Part, Role, Status
@@ -97,15 +97,17 @@ def drafted(
     """
     left_at = fields.get(current)
     rest = {name: field for name, field in fields.items() if name not in read | {title, created, current}}
+    told, metadata = title_of(fields.get(title), notes), imported(form, {"id": source}, rest, notes)
+    notes["halves_replaced"] += holds_halves([told, metadata])
     return Draft(
         form=form,
         source=source,
-        title=title_of(fields.get(title), notes),
+        title=told,
         created_ms=to_ms(fields.get(created)),
         nodes=nodes,
         content_of=content_of,
         current=left_at if isinstance(left_at, str) else None,
-        metadata=imported(form, {"id": source}, rest, notes),
+        metadata=metadata,
         notes=notes,
     )
 
@@ -145,13 +147,15 @@ def said_by(
     if not kept and not hides:
         notes["empty_messages"] += 1
     unknown = {"role_unknown": True, "role": author} if role is None else {}
+    metadata = imported(form, {"id": name, **unknown, **facts}, source, notes, is_hidden=hides)
+    notes["halves_replaced"] += holds_halves([kept, metadata])
     return Content(
         # Nobody said who wrote it. As a user's or the system's it would carry weight that it may not have.
         role=role or "assistant",
         parts=kept,
         status=status,
         model=model_of(model) if role == "assistant" else None,
-        metadata=imported(form, {"id": name, **unknown, **facts}, source, notes, is_hidden=hides),
+        metadata=metadata,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, Final, cast
 
-from threadkeep_client.frames import to_json
+from threadkeep_client.frames import clean, to_json
 from threadkeep_client.importing.building import Built, Message
 from threadkeep_client.importing.draft import Content
-from threadkeep_client.wire import Conversation, JsonObject, Part
+from threadkeep_client.wire import Conversation, JsonObject, Part, text_of
 from threadkeep_client.wire import Message as Stored
 
 _WORDS: Final = {
@@ -22,10 +22,14 @@ _WORDS: Final = {
     "error": "its error is another",
     "reply": "it asked for another answer",
 }
+_SHOWN_CHARS: Final = 60
+"""What is quoted of a text that differs."""
+_LEAD_CHARS: Final = 15
+"""What of it is the same on both sides, where the difference comes late."""
 
 
 def differences(stored: Stored, message: Message, content: Content) -> list[str]:
-    """The fields that say something else here than in the export.
+    """What says something else here than in the export: a clause each.
 
     Args:
         stored: as it stands here, whole.
@@ -44,26 +48,52 @@ def differences(stored: Stored, message: Message, content: Content) -> list[str]
         "error": content.error,
         "reply": message.reply,
     }
-    found = [name for name, value in told.items() if not _same(here.get(name), value)]
     kept = [without_file(part) for part in content.parts]
-    return [name for name in found if name != "parts" or not _same(here.get(name), kept)]
+    found: list[str] = []
+    for name, value in told.items():
+        if _same(here.get(name), value) or (name == "parts" and _same(here.get(name), kept)):
+            continue
+        found.append(_WORDS[name] + (_beginnings(stored["parts"], content.parts) if name == "parts" else ""))
+    return found
 
 
-def why_refused(fields: list[str]) -> str | None:
-    """The reason, of the fields that are others; None where there are none."""
-    if not fields:
+def why_refused(found: list[str], message: Message) -> str | None:
+    """The reason, of what `differences` found; None where that is nothing."""
+    if not found:
         return None
-    told = ", ".join(_WORDS.get(name, f"its {name} is another") for name in fields)
-    return f"stands here already and says something else: {told}. It stays as it is here"
+    return f"stands here already as {message.id} and says something else: {', '.join(found)}. It stays as it is here"
 
 
-def head_differs(here: Conversation, built: Built) -> bool:
-    """Whether the conversation has another title or retention here, or other metadata than ours were."""
+def head_differences(here: Conversation, built: Built) -> str:
+    """What of the conversation is another here: its title, its retention, or metadata that were ours."""
     told: JsonObject = {"title": built.title, "retention_days": built.retention_days}
-    if built.form == "threadkeep":
-        told["metadata"] = built.metadata
     known = cast("JsonObject", here)
-    return any(value is not None and not _same(known.get(name), value) for name, value in told.items())
+    found = [
+        f"its {name.replace('_', ' ')} here is {_quoted(known.get(name))}, in the export {_quoted(value)}"
+        for name, value in told.items()
+        if value is not None and not _same(known.get(name), value)
+    ]
+    if built.form == "threadkeep" and not _same(known.get("metadata"), built.metadata):
+        found.append("its metadata are others")
+    return f"{built.id} stays as it is here: {'; '.join(found)}" if found else ""
+
+
+def _beginnings(here: list[Part], told: list[Part]) -> str:
+    """How both begin, or go on from shortly before the first difference, if that is not among their first letters."""
+    texts = text_of(here), text_of(told)
+    if texts[0] == texts[1]:
+        texts = _canonical(here), _canonical(told)
+    same = next((at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), min(map(len, texts)))
+    start = 0 if same < _SHOWN_CHARS // 2 else same - _LEAD_CHARS
+    return f" (here {_quoted(texts[0], start)}, in the export {_quoted(texts[1], start)})"
+
+
+def _quoted(value: Any, start: int = 0) -> str:
+    """On one line, what is longer cut."""
+    if not isinstance(value, str):
+        return "none" if value is None else str(value)
+    shown = " ".join(clean(value[start : start + _SHOWN_CHARS]).split())
+    return f'"{"…" if start else ""}{shown}{"…" if len(value) > start + _SHOWN_CHARS else ""}"'
 
 
 def without_file(part: Part) -> Part:

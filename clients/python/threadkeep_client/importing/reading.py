@@ -11,6 +11,7 @@ from threadkeep_client.importing.values import digest
 from threadkeep_client.wire import JsonObject
 
 NO_CHAT = "holds neither `mapping` (ChatGPT) nor `chat_messages` (Claude), and is no line of Threadkeep's own form"
+_REPLAYED = "is no export: it holds `messages`, the form that `threadkeep replay` reads"
 
 
 def form_of(value: object) -> Form:
@@ -20,14 +21,14 @@ def form_of(value: object) -> Form:
         RefusedError: It is no conversation.
     """
     if not isinstance(value, dict):
-        raise RefusedError("is no object, so it is no conversation")
+        raise RefusedError("is no JSON object, and each conversation is one")
     if "mapping" in value:
         return "chatgpt"
     if "chat_messages" in value:
         return "claude"
     if value.get("type") == "conversation" and "id" in value:
         return "threadkeep"
-    raise RefusedError(NO_CHAT)
+    raise RefusedError(_REPLAYED if isinstance(value.get("messages"), list) else NO_CHAT)
 
 
 def is_behind_conversation(value: object) -> bool:

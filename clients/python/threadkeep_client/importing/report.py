@@ -17,6 +17,8 @@ NOTES: Final = {
     "rings_cut": "rings of messages, each the parent of the next; cut where they began",
     "current_node_missing": "conversations that were left at a message which is not in the export",
     "roles_unknown": "messages without a known author, kept as an assistant's",
+    "halves_replaced": "messages, titles or metadata with halves of characters (surrogates), each replaced by U+FFFD",
+    "texts_differ": "messages whose `text` says something else than their `content`; it is kept in their metadata",
     "empty_messages": "messages without content, kept as empty turns",
     "nodes_dropped": "nodes that are no objects",
     "times_missing": "messages without a time, dated by the message above them",
@@ -55,6 +57,7 @@ class Row:
             "already_there": self.sent.present,
             **({"refused": self._refused()} if self.sent.refused else {}),
             **({"notes": dict(self.notes)} if self.notes else {}),
+            **({"kept": self.sent.kept} if self.sent.kept else {}),
             **({"reason": self.reason} if self.reason is not None else {}),
         }
 
@@ -67,7 +70,7 @@ class ImportReport:
     """An import as it goes on.
 
     Attributes:
-        found: conversations in the files.
+        found: conversations in the files, and what cannot be read where some should be: all that follow together.
         imported: those of which something was new.
         already_there: those of which nothing was.
         incomplete: those that were begun and not brought to their end; a second import completes them.
@@ -89,7 +92,7 @@ class ImportReport:
     def of(cls, catalog: Catalog) -> ImportReport:
         """Before anything is sent."""
         return cls(
-            found=len(catalog.entries),
+            found=len(catalog.entries) + len(catalog.refusals) + catalog.refusals_more,
             refused=list(catalog.refusals),
             refused_more=catalog.refusals_more,
             passed_over=catalog.passed_over,
@@ -118,7 +121,7 @@ class ImportReport:
     @property
     def done(self) -> int:
         """Conversations that were dealt with, one way or another."""
-        refused = sum(refusal.source is not None for refusal in self.refused)
+        refused = len(self.refused) + self.refused_more
         return len(self.imported) + len(self.already_there) + len(self.incomplete) + refused
 
     @property

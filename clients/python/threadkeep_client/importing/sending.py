@@ -12,7 +12,7 @@ from threadkeep_client.client import Client
 from threadkeep_client.errors import ClosedError, ConflictError, NotFoundError
 from threadkeep_client.importing.building import CURRENT, NEWEST, Built, Message
 from threadkeep_client.importing.draft import Content, RefusedError, refusal_of
-from threadkeep_client.importing.meeting import differences, head_differs, why_refused, without_file
+from threadkeep_client.importing.meeting import differences, head_differences, why_refused, without_file
 from threadkeep_client.reading import read_page, read_path, with_parts
 from threadkeep_client.uploading import fits_frame, upload_parts
 from threadkeep_client.wire import Conversation, Frame, JsonObject, Part
@@ -37,6 +37,7 @@ class Sent:
         present: messages that were, and say the same.
         refused: messages under whose id something else stands, which stays as it is.
         refusals: the first of these: the message's id in the export, and why.
+        kept: what of the conversation itself says something else here, and stays; nothing where all is the same.
     """
 
     is_begun: bool = False
@@ -45,6 +46,7 @@ class Sent:
     present: int = 0
     refused: int = 0
     refusals: list[tuple[str, str]] = field(default_factory=list)
+    kept: str = ""
 
     def count(self, message: Message, reason: str | None, *, is_new: bool) -> None:
         """What came of a message; a reason where it was refused."""
@@ -73,7 +75,9 @@ async def send(client: Client, built: Built, sent: Sent) -> None:
     head = await _send_head(client, built)
     sent.is_begun = True
     sent.is_new = "duplicate" not in head
-    if not sent.is_new and head_differs(head["conversation"], built):
+    if not sent.is_new:
+        sent.kept = head_differences(head["conversation"], built)
+    if sent.kept:
         built.notes["heads_kept"] += 1
     sender = _Sender(client, built)
     if not sent.is_new:
@@ -128,7 +132,7 @@ class _Sender:
             message = ended.get(stored["id"])
             if message is not None:
                 whole = await with_parts(self._connection, stored)
-                self._met[message.id] = why_refused(differences(whole, message, self._content(message)))
+                self._met[message.id] = why_refused(differences(whole, message, self._content(message)), message)
 
     async def send(self, message: Message, sent: Sent, *, fork: bool) -> None:
         """Send one, and count what came of it."""
@@ -159,7 +163,7 @@ class _Sender:
         found: list[str] = []
         if page.message is not None:
             found = differences(await with_parts(self._connection, page.message), message, content)
-        return why_refused(found or ["content"]) or ""
+        return why_refused(found or ["its content is another"], message) or ""
 
     async def _send(self, message: Message, content: Content, parts: list[Part], *, fork: bool) -> bool | None:
         """Whether it is new; None where something else stands under its id."""

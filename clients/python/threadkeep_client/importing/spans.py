@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
@@ -60,17 +60,22 @@ class Places:
         return (self[number] for number in range(len(self)))
 
 
-def spans(file: BinaryIO) -> Iterator[Span]:
+def spans(file: BinaryIO) -> Generator[Span, None, bool]:
     """The values of a file from its beginning. The last may be cut off, where the file is.
 
     Args:
         file: seekable; its place is changed.
+
+    Returns:
+        Whether the file ends before the array does that it begins with.
     """
     start = file.seek(_skip_bom(file))
-    if _first_byte(file) == b"[":
-        yield from _Scanner(closing=b"]", start=file.tell()).scan(file)
-    else:
+    if _first_byte(file) != b"[":
         yield from _Scanner(closing=b"", start=start).scan(file)
+        return False
+    scanner = _Scanner(closing=b"]", start=file.tell())
+    yield from scanner.scan(file)
+    return scanner.closed_at is None
 
 
 def inside(file: BinaryIO, span: Span) -> Places:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
+from threadkeep_client.frames import holds_halves
 from threadkeep_client.ids import ID_PATTERN
 from threadkeep_client.importing.draft import Content, Draft, Node, RefusedError, model_of, title_of
 from threadkeep_client.importing.keeping import PARTS_BYTES_MAX
@@ -39,7 +40,7 @@ def read(path: Path, places: Places) -> Draft:
         line = values[place]
         if line["type"] == "damaged":
             damaged.append(line)
-        return _node(line, place) if line["type"] == "message" else None
+        return _node(line, place, draft.notes) if line["type"] == "message" else None
 
     draft.nodes = [node for node in map(read_line, range(1, len(values))) if node is not None]
     _note_damage(damaged, draft.notes)
@@ -84,7 +85,9 @@ def restore(draft: Draft, metadata: JsonObject, own_of_node: Callable[[Node], Js
         {"id": draft.source, "title": draft.title} | metadata[MARK],
         lambda node: _content(said(draft.nodes[node.place])),
     )
-    restored.nodes = [_node(said(node), place) for place, node in enumerate(draft.nodes) if node.is_message]
+    restored.nodes = [
+        _node(said(node), place, restored.notes) for place, node in enumerate(draft.nodes) if node.is_message
+    ]
     damaged = metadata.get("damaged")
     _note_damage(damaged if isinstance(damaged, list) else [], restored.notes)
     _check(restored)
@@ -104,7 +107,7 @@ def _head(head: JsonObject, content_of: Callable[[Node], Content]) -> Draft:
     source = head.get("id")
     if not isinstance(source, str) or not ID_PATTERN.fullmatch(source):
         raise RefusedError(f"the conversation's `id` must be {_AN_ID}")
-    notes: Counter[str] = Counter()
+    notes: Counter[str] = Counter(halves_replaced=holds_halves(head))
     days = head.get("retention_days")
     return Draft(
         form="threadkeep",
@@ -119,11 +122,12 @@ def _head(head: JsonObject, content_of: Callable[[Node], Content]) -> Draft:
     )
 
 
-def _node(message: JsonObject, place: int) -> Node:
+def _node(message: JsonObject, place: int, notes: Counter[str]) -> Node:
     source, parent = message.get("id"), message.get("parent")
     if not isinstance(source, str) or not ID_PATTERN.fullmatch(source):
         raise RefusedError(f"the `id` of each message must be {_AN_ID}")
     content = _content(message)
+    notes["halves_replaced"] += holds_halves(message)
     if parent is not None and not isinstance(parent, str):
         raise RefusedError(f"the `parent` of message {source} must be the id of another message, or null")
     reply = message.get("reply")

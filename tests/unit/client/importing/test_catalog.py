@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.support.exports import Whole, chatgpt, listed, read, texts, write
 from threadkeep_client.importing import catalog as module
 from threadkeep_client.importing import values
+from threadkeep_client.importing.reading import NO_CHAT
 
 CONVERSATION = "018bcfe5-6800-7000-8000-000000000001"
 MESSAGE = "018bcfe5-6800-7000-8000-00000000000{}"
@@ -40,7 +42,7 @@ def test_one_bad_value_loses_none_of_the_others(tmp_path: Path) -> None:
     catalog = listed(path)
     assert [entry.source for entry in catalog.entries] == ["a", "b"]
     assert [(refusal.place, refusal.reason) for refusal in catalog.refusals] == [
-        (2, "is no object, so it is no conversation"),
+        (2, "is no JSON object, and each conversation is one"),
         (3, "is not JSON, or cut off"),
         (4, "holds neither `mapping` (ChatGPT) nor `chat_messages` (Claude), and is no line of Threadkeep's own form"),
         (6, "is not UTF-8"),
@@ -122,17 +124,70 @@ def test_our_own_lines_need_not_be_lines(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "reason"),
+    ("line", "reason", "refused"),
     [
-        ('{"type": "message", "id": "x", "cut', "value 3 of the file is not JSON, or cut off"),
-        (own_lines("elsewhere")[1], "value 3 of the file is a line that does not stand behind its conversation"),
+        ('{"type": "message", "id": "x", "cut', "value 3 of the file is not JSON, or cut off", []),
+        (
+            own_lines("elsewhere")[1] + own_lines("elsewhere")[1],
+            "value 3 of the file is a line that does not stand behind its conversation",
+            ["elsewhere"],
+        ),
     ],
 )
 def test_what_stands_damaged_among_our_own_messages_spoils_their_conversation_alone(
-    tmp_path: Path, line: str, reason: str
+    tmp_path: Path, line: str, reason: str, refused: list[str]
 ) -> None:
     path = tmp_path / "f"
     path.write_text("\n".join([*own_lines(), line]))
     catalog = listed(path)
     assert [entry.damage for entry in catalog.entries] == [reason]
-    assert len(catalog.refusals) == 1
+    assert [refusal.source for refusal in catalog.refusals] == refused, "what is told twice is counted twice"
+
+
+SOUND = json.dumps([chatgpt("a", ["x"])])
+OTHER = json.dumps([chatgpt("b", ["y" * 200])])
+
+
+@pytest.mark.parametrize("within", ["", "e.zip/"])
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("conversations-001.json", OTHER[:150], "is not JSON, or cut off"),
+        ("conversations-001.json", OTHER[:-1], "ends before its list does: it is cut off"),
+        ("conversations-001.json", OTHER[:-1] + ", ", "ends before its list does: it is cut off"),
+        ("conversations-001.json", "[", "ends before its list does: it is cut off"),
+        ("in/Conversations (1).json", "", "is no JSON"),
+        ("conversations.json", "\0" * 100, "is no JSON"),
+        ("conversations.json.part", '[{"title": "a', "is not JSON, or cut off"),
+        ("conversations-001.json", '{"odd": 1}', NO_CHAT),
+        ("export.bin", OTHER[:300], "is not JSON, or cut off"),
+        ("anything.json", '[{"title": "a', "is not JSON, or cut off"),
+        ("kept.txt", '{"type": "conversation", "id"', "is not JSON, or cut off"),
+    ],
+)
+def test_a_file_that_may_have_held_conversations_and_cannot_be_read_is_refused(
+    tmp_path: Path, name: str, content: str, reason: str, within: str
+) -> None:
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    files = {"conversations-000.json": SOUND, "user.json": '{"id": "u"}', "p.png": "\x89PNG", name: content}
+    if within:
+        with zipfile.ZipFile(folder / "e.zip", "w") as archive:
+            for each, said in files.items():
+                archive.writestr(each, said)
+    for each, said in files.items() if not within else ():
+        (folder / each).parent.mkdir(exist_ok=True)
+        (folder / each).write_text(said)
+    catalog = listed(folder)
+    assert [entry.source for entry in catalog.entries][:1] == ["a"]
+    assert [(refusal.file, refusal.reason) for refusal in catalog.refusals] == [(within + name, reason)]
+    assert {each.name for each in catalog.passed_over} == {f"{within}p.png", f"{within}user.json"}
+
+
+def test_what_is_no_chat_beside_others_is_harmless(tmp_path: Path) -> None:
+    write(tmp_path / "conversations.json", [])
+    (tmp_path / "notes.md").write_text("[a link](https://example.org)")
+    (tmp_path / "style.txt").write_text("{ color: red")
+    catalog = listed(tmp_path)
+    assert catalog.refusals == []
+    assert [each.name for each in catalog.passed_over] == ["conversations.json", "notes.md", "style.txt"]

@@ -309,3 +309,15 @@ def test_a_title_that_is_too_long_is_cut_and_counted(tmp_path: Path) -> None:
     built = read_one(write(tmp_path / "f", [chatgpt("c", ["a"]) | {"title": "t" * 600}]), "c")
     assert built.title == "t" * 512
     assert built.notes["titles_cut"] == 1
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "count"), [("\ud83d", "\udcff", 2), ("t", "\ud83d\ude00 \ufffd", 0), ("t", "\ud83d", 1)]
+)
+def test_halves_of_characters_are_counted_where_they_are_replaced(
+    tmp_path: Path, title: str, text: str, count: int
+) -> None:
+    told = chatgpt("c", ["a", text]) | {"title": title}
+    built = read_one(write(tmp_path / "f", [told]), "c")
+    assert built.notes == ({"halves_replaced": count} if count else {})
+    assert built.metadata["imported"].get("flags") == (["halves_replaced"] if count else None)

@@ -75,6 +75,27 @@ def test_tool_calls_and_results_are_paired_by_their_ids_or_places(tmp_path: Path
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("another text", "another text"),
+        ("Steam  is\nforced.", None),
+        ("Steam is\n```\nThis block is not supported on your current device yet.\n```\n forced.", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_text_that_says_something_else_than_the_content_is_kept_and_counted(
+    tmp_path: Path, text: str | None, kept: str | None
+) -> None:
+    content = [{"type": "text", "text": "Steam is "}, {"type": "text", "text": "forced."}]
+    built = chat(tmp_path, [said("m", "x", "assistant", content=content) | {"text": text}])
+    assert text_of(built.messages[0].parts) == "Steam is forced."
+    assert built.messages[0].metadata["imported"].get("text") == kept
+    assert built.notes == ({} if kept is None else {"texts_differ": 1})
+    assert built.metadata["imported"].get("flags") == (None if kept is None else ["texts_differ"])
+
+
 def test_attachments_and_files_are_kept_as_data(tmp_path: Path) -> None:
     attachment = {"file_name": "a.txt", "extracted_content": "inside"}
     told = said("m", "see", attachments=[attachment], files=[{"file_name": "p.png"}])

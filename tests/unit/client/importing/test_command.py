@@ -88,12 +88,14 @@ def test_for_people_there_is_a_table_and_every_refusal_with_its_reason(
     write(tmp_path / "user.json", {"id": "u"})
     assert run(served, tmp_path) == 1
     out, err = capsys.readouterr()
-    assert [line.split() for line in out.splitlines()][:2] == [
-        ["conversations", "found", "2"],
+    assert [line.split() for line in out.splitlines()][:3] == [
+        ["conversations", "found", "3"],
         ["conversations", "imported", "1"],
+        ["conversations", "refused", "2"],
     ]
     assert "refused: a, conversation steer \ufffd[2J: its `mapping`, which holds the messages, must be an object" in err
-    assert "refused: a, value 3: is no object, so it is no conversation" in err
+    assert "refused: a, value 3: is no JSON object, and each conversation is one" in err
+    assert "\npassed over, no conversations in: user.json\n" in err
     assert "\x1b[2J" not in err
 
 
@@ -133,7 +135,7 @@ def test_progress_is_shown_on_stderr(served: FakeServer, capsys: pytest.CaptureF
     assert json.loads(out)["conversations"]["imported"] == 50
     assert err.count("reading e.zip/conversations-") == 50
     lines = [line for line in err.splitlines() if line.endswith("of 50 conversations")]
-    assert len(lines) == 20
+    assert len(lines) == 10
     assert lines[-1] == "50 of 50 conversations"
 
 
@@ -141,13 +143,14 @@ def test_progress_is_shown_on_stderr(served: FakeServer, capsys: pytest.CaptureF
     ("content", "reason"),
     [
         ("", "holds nothing"),
-        ("hello", "is not JSON, or cut off"),
-        ('{"name": "no chat"}', "holds neither `mapping` (ChatGPT) nor `chat_messages` (Claude)"),
-        ("[1, 2]", "is no object, so it is no conversation"),
+        ("hello", "value 1: is not JSON, or cut off"),
+        ('{"name": "no chat"}', "value 1: holds neither `mapping` (ChatGPT) nor `chat_messages` (Claude)"),
+        ("[1, 2]", "value 1: is no JSON object, and each conversation is one (and 1 more)"),
         (
             '{"type": "message", "id": "x", "conversation": "y"}',
-            "is a line that does not stand behind its conversation",
+            "conversation y: is a line that does not stand behind its conversation",
         ),
+        ('{"messages": []}', "value 1: is no export: it holds `messages`, the form that `threadkeep replay` reads"),
     ],
 )
 def test_what_is_no_chat_is_refused_with_the_reason(
@@ -157,10 +160,93 @@ def test_what_is_no_chat_is_refused_with_the_reason(
     path.write_text(content)
     assert run(served, path, "--json") == 2
     out, err = capsys.readouterr()
-    assert "threadkeep: no conversations found: conversations.json " in err
+    assert err.splitlines()[-1].startswith("threadkeep: no conversations found: conversations.json")
     assert reason in err
-    assert reason in json.loads(out)["passed_over"][0]["reason"]
+    told = json.loads(out)
+    assert (told["refused"] or told["passed_over"])[0]["reason"].partition(" (")[0] in reason
     assert served.requests == []
+
+
+def test_a_shard_that_cannot_be_read_is_refused_by_its_name_and_all_that_was_found_is_accounted_for(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write(tmp_path / "conversations-000.json", [chatgpt("a", ["x"]), chatgpt("b", ["x"])])
+    (tmp_path / "conversations-001.json").write_text(json.dumps([chatgpt("c", ["x"])])[:200])
+    write(tmp_path / "user.json", {"id": "u"})
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    assert run(served, tmp_path) == 1
+    out, err = capsys.readouterr()
+    assert [line.split()[1:] for line in out.splitlines()[:3]] == [["found", "3"], ["imported", "2"], ["refused", "1"]]
+    assert "refused: conversations-001.json, value 1: is not JSON, or cut off\n" in err
+    assert "passed over, no conversations in: picture.png, user.json\n" in err
+    assert run(served, tmp_path, "--json") == 1
+    told = report(capsys)
+    counts = told["conversations"]
+    assert counts == {
+        "found": 3,
+        "imported": 0,
+        "already_there": 2,
+        "incomplete": 0,
+        "refused": 1,
+        "not_reached": 0,
+    }
+    assert [each["file"] for each in told["refused"]] == ["conversations-001.json"]
+    assert [each["file"] for each in told["passed_over"]] == ["picture.png", "user.json"]
+
+
+def test_what_cannot_be_unpacked_is_named_before_what_is_passed_over(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "e.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([chatgpt("a", ["x" * 50])]))
+        archive.writestr("user.json", "{}")
+        archive.writestr("a.png", "\x89PNG")
+    data = bytearray(path.read_bytes())
+    data[80] ^= 0xFF
+    path.write_bytes(data)
+    assert run(served, path) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("threadkeep: no conversations found: e.zip/conversations.json: cannot be unpacked: ")
+
+
+def test_a_line_that_is_cut_off_counts_with_the_conversation_that_it_spoils(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "all.jsonl"
+    head = {"type": "conversation", "id": "018bcfe5-6800-7000-8000-000000000001"}
+    path.write_text(f'{json.dumps(chatgpt("a", ["x"]))}\n{json.dumps(head)}\n{{"type": "mess')
+    assert run(served, path, "--json") == 1
+    told = report(capsys)
+    counts = told["conversations"]
+    assert (counts["found"], counts["imported"], counts["refused"], counts["not_reached"]) == (2, 1, 1, 0)
+    assert told["refused"][0]["reason"] == "value 3 of the file is not JSON, or cut off"
+
+
+def test_what_says_something_else_is_named_with_both_beginnings_on_the_terminal_alone(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def kept(request: dict[str, Any]) -> None:
+        if request["action"] == "message.create" and (known := served.service.messages.get(request["message"])):
+            known.message["parts"] = [{"type": "text", "text": f"old\x1b\n{'x' * 100}"}]
+            served.refuse("message.create", "conflict", reason="id_taken")
+
+    path = write(tmp_path / "f", [chatgpt("c", ["as it was"]) | {"title": "A"}])
+    assert run(served, path) == 0
+    capsys.readouterr()
+    served.on_request = kept
+    write(path, [chatgpt("c", ["as it is now"]) | {"title": "B"}])
+    assert run(served, path) == 1
+    err = capsys.readouterr().err
+    ((conversation, _),) = served.service.conversations.items()
+    (message,) = served.service.messages
+    assert (
+        f"refused: f, conversation c, message n0: stands here already as {message} and says something else: its "
+        f'content is another (here "old\ufffd {"x" * 55}…", in the export "as it is now"). It stays as it is here\n'
+    ) in err
+    assert (
+        f'kept: f, conversation c: {conversation} stays as it is here: its title here is "A", in the export "B"\n'
+    ) in err
 
 
 def test_an_empty_folder_and_a_path_that_leads_nowhere(

@@ -155,7 +155,7 @@ async def test_what_says_something_else_under_its_id_stays_and_is_counted(client
     changed = read_one(write(tmp_path / "g", [told]), "c")
     again = await sent(client, changed)
     assert counts(again) == (False, 0, 2, 1)
-    reason = "stands here already and says something else: its metadata are others. It stays as it is here"
+    reason = STANDS.format(changed.messages[1].id, "its metadata are others")
     assert again.refusals == [("n1", reason)]
     assert all("metadata" not in one["metadata"]["imported"] for one in await stored(client, changed))
 
@@ -304,18 +304,30 @@ async def test_without_the_scope_the_import_ends_and_says_how_far_it_came(server
 
 # --- imported again, changed at its source ---------------------------------------------------------------------------
 
-STANDS = "stands here already and says something else: {}. It stays as it is here"
+STANDS = "stands here already as {} and says something else: {}. It stays as it is here"
 
 
 @pytest.mark.parametrize(
     ("number", "change", "words"),
     [
-        (0, {"parts": [{"type": "text", "text": "edited"}]}, "its content is another"),
+        (
+            0,
+            {"parts": [{"type": "text", "text": "edited"}]},
+            f'its content is another (here "{text_of(MESSAGES[0]["parts"])}", in the export "edited")',
+        ),
         (0, {"role": "system"}, "its author is another"),
         (0, {"metadata": {}}, "its metadata are others"),
-        (1, {"parts": [{"type": "text", "text": "edited"}]}, "its content is another"),
+        (
+            1,
+            {"parts": [{"type": "data", "kind": "k", "value": 1}]},
+            'its content is another (here "the Nile", in the export "")',
+        ),
         (1, {"usage": {"output_tokens": 4}}, "its usage is another"),
-        (1, {"usage": None, "error": None, "status": "complete"}, "it ended otherwise, its usage is another"),
+        (
+            1,
+            {"usage": None, "error": None, "status": "complete"},
+            "it ended otherwise, its usage is another, its error is another",
+        ),
         (1, {"parent": None}, "it follows another message"),
     ],
 )
@@ -333,8 +345,7 @@ async def test_what_was_changed_under_its_id_is_refused_and_told_and_nothing_of_
     assert (row.sent.added, row.sent.present, row.sent.refused) == (1, 1, 1)
     ((source, reason),) = row.sent.refusals
     assert source == MESSAGES[number]["id"]
-    assert reason.startswith(STANDS.format(words)[: -len(". It stays as it is here")])
-    assert reason.endswith("It stays as it is here")
+    assert reason == STANDS.format(source, words)
     assert not report.is_whole
     kept = {one["id"]: one for one in await client.history(CONVERSATION, leaf="all")}
     assert [kept[one["id"]] for one in before] == before
@@ -354,14 +365,23 @@ async def test_a_new_branch_at_the_source_is_added_and_nothing_else_is_told(clie
     assert len(await client.history(CONVERSATION, leaf="all")) == 3
 
 
-@pytest.mark.parametrize("change", [{"title": "Lakes"}, {"metadata": {"mine": 2}}, {"retention_days": 31}])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"title": "Lakes"}, 'its title here is "Rivers", in the export "Lakes"'),
+        ({"metadata": {"mine": 2}}, "its metadata are others"),
+        ({"retention_days": 31}, "its retention days here is 30, in the export 31"),
+    ],
+)
 async def test_another_title_or_metadata_at_the_source_is_told_and_changes_nothing(
-    client: Client, tmp_path: Path, change: dict[str, Any]
+    client: Client, tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     await run(client, lines(tmp_path, HEAD, *MESSAGES))
     before = await client.get_conversation(CONVERSATION)
     report = await run(client, lines(tmp_path, HEAD | change, *MESSAGES))
     assert report.notes == {"heads_kept": 1}
+    (row,) = report.already_there
+    assert row.sent.kept == row.to_json()["kept"] == f"{CONVERSATION} stays as it is here: {words}"
     assert await client.get_conversation(CONVERSATION) == before
 
 
