@@ -79,6 +79,16 @@ def test_an_imported_message_keeps_its_date(house: House, conversation: str) -> 
     assert message["parts"] == []
 
 
+@pytest.mark.parametrize("parts", [[], [text_part("")]])
+def test_who_says_nothing_is_kept_as_saying_nothing(
+    house: House, conversation: str, parts: list[dict[str, Any]]
+) -> None:
+    message = create(house, conversation, parts=parts)["message"]
+    assert message["parts"] == parts
+    (shown,) = house.ok(PHONE, "message.list", conversation=conversation)["messages"]
+    assert shown["parts"] == parts
+
+
 def test_a_message_without_an_id_is_given_one_after_its_parents(house: House, conversation: str) -> None:
     ahead = ids.mint(house.clock.ms + ID_AHEAD_MS_MAX)
     first = house.message(conversation, message=ahead)
