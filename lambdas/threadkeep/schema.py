@@ -10,7 +10,8 @@ The one global table has a partition per conversation. Its sort keys:
 ``live#<region>``  what streams in that region; only where there are several
 ``m!roots``        that several messages are roots and one of them is a system message; sorts right before the messages
 ``m#<id>``         a message, immutable
-``pulse``          last activity; carries the keys of both sparse indexes
+``pulse``          last activity; carries the keys of the owner's list
+``pulse#due``      when the archive is to look at it; carries the keys of what is due
 ``s#<first id>``   cold manifest, immutable
 =================  =====================================================================
 
@@ -34,7 +35,7 @@ OWNER_KEY: Final = "owner_key"
 OWNER_SORT: Final = "active_at"
 
 DUE_INDEX: Final = "by_due"
-"""Sparse, on ``pulse`` items: what falls due for the archive on a day. Keys only."""
+"""Sparse, on ``pulse#due`` items: what falls due for the archive on a day. Keys only."""
 DUE_KEY: Final = "due_key"
 DUE_SORT: Final = "due_at"
 
@@ -58,6 +59,9 @@ SORT_GONE: Final = "gone"
 SORT_HEAD: Final = "head"
 SORT_LIVE: Final = "live#"
 SORT_PULSE: Final = "pulse"
+SORT_DUE: Final = "pulse#due"
+"""Right behind the pulse, so that one query reads both. An item of its own: of two writes of one item, in two regions,
+the later stands as a whole, and the archive's would take an activity along that it has not heard of."""
 SORT_MESSAGE: Final = "m#"
 SORT_ROOTS: Final = "m!roots"
 """Right before every message, so that the query for the first one finds it in its place; all others begin behind it."""

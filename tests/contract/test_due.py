@@ -11,7 +11,7 @@ import pytest
 from tests.support.conversations import NOW_MS, conversation
 from tests.support.moto_table import TABLE, empty_table, moto_clients
 from threadkeep.domain import times
-from threadkeep.domain.bounds import ARCHIVE_SHARDS
+from threadkeep.domain.bounds import ARCHIVE_SHARDS, RETENTION_MARGIN_MS
 from threadkeep.domain.model import ConversationKey
 from threadkeep.ports import DueEntry, DueList, WarmStore
 from threadkeep.stores.bodies_memory import BodiesMemory
@@ -151,11 +151,25 @@ def test_an_entry_stays_where_there_was_activity_that_nobody_had_seen(table: Tab
     key = create(table)
     due_ms = NOW_MS + IDLE_MS + SLACK_MS
     entry = only_entry(table, due_ms)
-    seen = table.warm.read_active_at(key)
-    table.warm.touch(key, now_ms=due_ms)
-    assert not table.due.refile(entry, due_ms=None, active_at=seen)
-    assert only_entry(table, due_ms) == entry
-    assert table.due.refile(entry, due_ms=None, active_at=times.to_rfc3339(due_ms))
+    table.warm.touch(key, now_ms=due_ms)  # it has rested: the archive may be through with it just now
+    assert not table.due.refile(entry, due_ms=None)
+    assert entries(table, due_ms) == {}
+    filed = only_entry(table, due_ms + IDLE_MS + SLACK_MS)
+    assert filed == DueEntry(key, times.to_rfc3339(due_ms + IDLE_MS + SLACK_MS))
+    assert table.due.refile(filed, due_ms=None)
+
+
+@pytest.mark.parametrize("taken_out", [True, False])
+def test_one_that_wakes_up_falls_due_by_the_end_of_its_retention_where_that_is_told(
+    table: Table, *, taken_out: bool
+) -> None:
+    key = create(table)
+    due_ms = NOW_MS + IDLE_MS + SLACK_MS
+    if taken_out:
+        assert table.due.refile(only_entry(table, due_ms), due_ms=None)
+    ends_ms = due_ms + HOUR_MS
+    table.warm.touch(key, now_ms=due_ms, ends_ms=ends_ms)
+    assert only_entry(table, ends_ms) == DueEntry(key, times.to_rfc3339(ends_ms + RETENTION_MARGIN_MS))
 
 
 def test_nothing_is_filed_for_what_is_not_there(table: Table) -> None:

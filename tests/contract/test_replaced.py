@@ -11,13 +11,16 @@ import pytest
 from tests.support.contests import CLAIMS, ENDINGS
 from tests.support.conversations import NOW_MS, awkward_object, conversation, message, noise, text_parts, tombstone
 from tests.support.moto_table import TABLE, empty_table, moto_clients
-from threadkeep.domain import ids
+from threadkeep.domain import ids, times
+from threadkeep.domain.bounds import ARCHIVE_SHARDS, RETENTION_MARGIN_MS
 from threadkeep.domain.contests import Claim, Ending, Head
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import ConversationKey, StoredMessage
-from threadkeep.ports import ErasureStore, MessageReplaced, ReplacedItems, WarmStore
+from threadkeep.ports import DueEntry, DueList, ErasureStore, MessageReplaced, ReplacedItems, WarmStore
 from threadkeep.stores import contest_items, table_keys, warm_items
 from threadkeep.stores.bodies_memory import BodiesMemory
+from threadkeep.stores.due_dynamodb import DueDynamoDB
+from threadkeep.stores.due_memory import DueMemory
 from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
 from threadkeep.stores.erasures_memory import ErasuresMemory
 from threadkeep.stores.packing import pack
@@ -48,6 +51,7 @@ class Places(msgspec.Struct, frozen=True):
     replaced: ReplacedItems
     warm: WarmStore
     erasures: ErasureStore
+    due: DueList
     image: Callable[[ConversationKey, StoredMessage], Image]
     remove: Callable[[ConversationKey, str], None]
 
@@ -79,7 +83,7 @@ def in_memory() -> Places:
         else:
             del memory.messages[key][table_keys.message_of(name)]
 
-    return Places(ReplacedMemory(memory), memory, ErasuresMemory(memory), image, remove)
+    return Places(ReplacedMemory(memory), memory, ErasuresMemory(memory), DueMemory(memory), image, remove)
 
 
 def in_dynamodb(table: DynamoDBClient) -> Places:
@@ -99,6 +103,7 @@ def in_dynamodb(table: DynamoDBClient) -> Places:
         ReplacedDynamoDB(table, TABLE, OURS, service_accounts=[(TENANT, SERVICE)]),
         WarmDynamoDB(table, TABLE, bodies, writer=OURS, service_accounts=[(TENANT, SERVICE)]),
         ErasuresDynamoDB(table, TABLE),
+        DueDynamoDB(table, TABLE),
         image,
         remove,
     )
@@ -160,14 +165,35 @@ def test_no_head_comes_back_that_is_gone(places: Places) -> None:
 def test_the_list_follows_the_owner(places: Places, owner: str) -> None:
     here = conversation("bob")
     key = ConversationKey(TENANT, here.id)
-    places.replaced.give_to(key, owner)  # where nothing is, nothing comes to be
+    told = msgspec.structs.replace(here, owner=owner, active_at=times.to_rfc3339(NOW_MS + 60_000))
+    places.replaced.give_to(key, told)  # where nothing is, nothing comes to be
     places.warm.create_conversation(TENANT, here, claimed_ms=7)
     places.replaced.put_head(key, Head(conversation(owner, id=here.id), 5))
     for _ in range(2):
-        places.replaced.give_to(key, owner)
+        places.replaced.give_to(key, told)
         listed = {name: places.warm.list_conversations(TENANT, name, limit=9, cursor=None) for name in ("bob", owner)}
         assert [[one.id for one in page.conversations] for page in listed.values()] == [[], [here.id]]
-    assert places.warm.read_active_at(key) == here.active_at
+    # The pulse is written as a whole: an old time in it would stand over what another region has noted meanwhile.
+    assert places.warm.read_active_at(key) == told.active_at
+
+
+def due_of(places: Places, ms: int) -> list[DueEntry]:
+    """What falls due on the day of that time, by then."""
+    day = times.to_rfc3339(ms)[:10]
+    shards = range(ARCHIVE_SHARDS)
+    return [one for shard in shards for one in places.due.read(day, shard, until_ms=ms, limit=9, after=None)]
+
+
+@pytest.mark.parametrize("days", [1, 300, None])
+def test_it_falls_due_by_the_end_of_the_owners_retention(places: Places, days: int | None) -> None:
+    here = conversation("bob", retention_days=30)
+    key = ConversationKey(TENANT, here.id)
+    places.warm.create_conversation(TENANT, here, claimed_ms=7)
+    told = msgspec.structs.replace(here, owner="ann", retention_days=days)
+    places.replaced.give_to(key, told)
+    assert here.expires_ms is not None
+    until_ms = min(told.expires_ms or here.expires_ms, here.expires_ms) + RETENTION_MARGIN_MS
+    assert due_of(places, until_ms) == [DueEntry(key, times.to_rfc3339(until_ms))]
 
 
 # --- messages -------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Place:
 
     def is_due(self) -> bool:
         """Whether the archive is not through with it."""
-        key = {"pk": {"S": f"acme#{self.conversation}"}, "sk": {"S": "pulse"}}
+        key = {"pk": {"S": f"acme#{self.conversation}"}, "sk": {"S": "pulse#due"}}
         return "due_at" in self._table.get_item(TableName=self._cloud.state.table, Key=key)["Item"]
 
     def objects(self, kind: str) -> list[str]:

@@ -24,7 +24,7 @@ from threadkeep.domain.archive import Manifest
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import StoredMessage
 from threadkeep.ports import DueEntry
-from threadkeep.schema import DUE_SORT, SORT_PULSE, SORT_ROOTS
+from threadkeep.schema import DUE_SORT, SORT_DUE, SORT_ROOTS
 from threadkeep.stores.cold_s3 import ColdS3
 from threadkeep.stores.due_dynamodb import DueDynamoDB
 from threadkeep.stores.hot_keys import HotKeys
@@ -87,9 +87,9 @@ class Cold:
     def _go_cold(self, client: DynamoDBClient) -> None:
         services = self.house.services
         services.warm.touch(self.key, now_ms=self.house.clock.ms)
-        pulse = primary_key(self.key, SORT_PULSE)
+        due = primary_key(self.key, SORT_DUE)
         for _ in range(PASSES_MAX):
-            due_at = client.get_item(TableName=TABLE, Key=pulse)["Item"].get(DUE_SORT)
+            due_at = client.get_item(TableName=TABLE, Key=due)["Item"].get(DUE_SORT)
             if due_at is None:
                 return
             self.house.clock.ms = max(self.house.clock.ms, times.from_rfc3339(due_at["S"]))

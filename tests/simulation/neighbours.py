@@ -81,10 +81,10 @@ class MeteredTable(WarmMemory):
         self._meter.write(ConversationKey(tenant, stored.message.conversation), len(encode(stored.message.parts)))
         return super().put_message(tenant, stored)
 
-    def touch(self, key: ConversationKey, *, now_ms: int) -> None:
+    def touch(self, key: ConversationKey, *, now_ms: int, ends_ms: int | None = None) -> None:
         """See `WarmStore`. A refused condition costs as much as a write."""
         self._meter.write(key, 1)
-        super().touch(key, now_ms=now_ms)
+        super().touch(key, now_ms=now_ms, ends_ms=ends_ms)
 
     def read_head(self, key: ConversationKey) -> Any:
         """See `WarmStore`."""

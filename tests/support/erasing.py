@@ -11,7 +11,7 @@ from msgspec import UNSET
 from tests.support.house import Frame, House, LambdaContext
 from threadkeep.domain.erasure import ErasureJob
 from threadkeep.domain.model import ConversationKey
-from threadkeep.schema import PARTITION_KEY, SORT_GONE, SORT_HEAD, SORT_KEY, SORT_PULSE, SORT_ROOTS
+from threadkeep.schema import PARTITION_KEY, SORT_DUE, SORT_GONE, SORT_HEAD, SORT_KEY, SORT_PULSE, SORT_ROOTS
 from threadkeep.stores import table_keys
 from threadkeep.stores.queue_memory import QueueMemory
 
@@ -31,6 +31,8 @@ def items_of(house: House) -> set[tuple[str, str]]:
         add(key, SORT_HEAD)
     for key in house.warm.active_at:
         add(key, SORT_PULSE)
+    for key in house.warm.due_at:
+        add(key, SORT_DUE)
     for key, messages in house.warm.messages.items():
         add(key, *map(table_keys.message, messages))
     for key in house.warm.several:

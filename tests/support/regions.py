@@ -25,6 +25,7 @@ from threadkeep.domain.model import ConversationKey
 from threadkeep.schema import (
     REGION_ATTRIBUTE,
     SORT_CLAIM,
+    SORT_DUE,
     SORT_GONE,
     SORT_HEAD,
     SORT_KEY,
@@ -114,9 +115,8 @@ class RegionHouse(House):
         found |= {(key, SORT_HEAD): warm.standing_head(key) for key in warm._heads}
         for key, claims in warm.claims.items():
             found |= {(key, contest_items.claim_key(region)): claim for region, claim in claims.items()}
-        found |= {
-            (key, SORT_PULSE): (at, warm.due_at.get(key), warm.listed_with[key]) for key, at in warm.active_at.items()
-        }
+        found |= {(key, SORT_PULSE): (at, warm.listed_with[key]) for key, at in warm.active_at.items()}
+        found |= {(key, SORT_DUE): at for key, at in warm.due_at.items()}
         found |= {(key, SORT_ROOTS): True for key in warm.several}
         for key, messages in warm.messages.items():
             found |= {(key, table_keys.message(message)): stored for message, stored in messages.items()}
@@ -138,8 +138,9 @@ class RegionHouse(House):
             _set(warm.claims.setdefault(key, {}), contest_items.region_of(sort_key), value)
         elif sort_key == SORT_PULSE:
             _set(warm.active_at, key, value and value[0])
-            _set(warm.due_at, key, value and value[1])
-            _set(warm.listed_with, key, value and value[2])
+            _set(warm.listed_with, key, value and value[1])
+        elif sort_key == SORT_DUE:
+            _set(warm.due_at, key, value)
         elif sort_key == SORT_ROOTS:
             (warm.several.add if value else warm.several.discard)(key)
         elif sort_key.startswith(SORT_MESSAGE):

@@ -10,9 +10,15 @@ from typing import Final
 
 import msgspec
 
-from threadkeep.domain.bounds import RETENTION_MARGIN_MS
+from threadkeep.domain import ids
+from threadkeep.domain.bounds import ID_AHEAD_MS_MAX, PULSE_EVERY_MS, RETENTION_MARGIN_MS
 
 _SLACK_PARTS: Final = 30
+_FRESH_MS_MAX: Final = 24 * 60 * 60_000
+"""A younger message counts as not archived, where the archive waits at least so long. It may be set to wait longer:
+but it may have waited less long before that."""
+_MARGIN_MS: Final = ID_AHEAD_MS_MAX + 2 * PULSE_EVERY_MS
+"""How much younger a message may look than it is to the archive: its id may be ahead, its activity not written yet."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +79,16 @@ def due_ms(active_ms: int, *, idle_ms: int, ends_ms: int | None = None) -> int:
 def entomb_ms(ends_ms: int) -> int:
     """When a conversation whose retention ends then may be entombed: what was under way has come to its end."""
     return ends_ms + RETENTION_MARGIN_MS
+
+
+def unarchived_until_ms(identifier: str, *, idle_ms: int) -> int:
+    """Until when (ms since the epoch) a message, or all of a conversation, of that id is in no segment for certain.
+
+    Readers do not look for it there before that, and the archive keeps to it, whatever it is told of the activity.
+    A reader's clock may be behind the archive's: so long as it is less than a segment takes to settle, the table has
+    the message still.
+    """
+    return ids.time_ms(identifier) + min(idle_ms, _FRESH_MS_MAX) - _MARGIN_MS
 
 
 class Damaged(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from threadkeep.domain.contests import Claim, Ending, Head
-from threadkeep.domain.model import ConversationKey
+from threadkeep.domain.model import Conversation, ConversationKey
 
 
 class IdClaims(Protocol):
@@ -68,6 +68,10 @@ class ReplacedItems(Protocol):
         """Put a message back in place of one that it ranks before; False where none such stands (any more)."""
         ...
 
-    def give_to(self, key: ConversationKey, owner: str) -> None:
-        """Have the conversation listed with its owner's, and with nobody else's."""
+    def give_to(self, key: ConversationKey, conversation: Conversation) -> None:
+        """Have it listed with its owner's, and with nobody else's, and fall due by the end of its own retention.
+
+        Its ``active_at`` is noted, and has to be now: the pulse is written as a whole, and what another region has
+        noted in it meanwhile must not become older by that.
+        """
         ...

@@ -72,8 +72,12 @@ class WarmStore(Protocol):
         """A user's conversations. Eventually consistent."""
         ...
 
-    def touch(self, key: ConversationKey, *, now_ms: int) -> None:
-        """Note the activity: at most one write a minute, and none where there is no conversation."""
+    def touch(self, key: ConversationKey, *, now_ms: int, ends_ms: int | None = None) -> None:
+        """Note the activity: at most one write a minute, and none where there is no conversation.
+
+        What the archive has taken out, or may be taking out just now, falls due again: after its idle time, or soon
+        after ``ends_ms`` where that is told and earlier.
+        """
         ...
 
     def put_message(self, tenant: str, stored: StoredMessage) -> StoredMessage | None:
@@ -147,10 +151,10 @@ class DueList(Protocol):
         """Entries of one shard of one day (``2026-11-29``) that are due by then, the oldest first, after an entry."""
         ...
 
-    def refile(self, entry: DueEntry, *, due_ms: int | None, active_at: str | None = None) -> bool:
+    def refile(self, entry: DueEntry, *, due_ms: int | None) -> bool:
         """Let it fall due then, or no more until it wakes up (None); False if it has moved since it was read.
 
-        With ``active_at`` False too if the conversation was active after that.
+        It moves when a conversation wakes up that has rested (`WarmStore.touch`): it is not taken out under that.
         """
         ...
 

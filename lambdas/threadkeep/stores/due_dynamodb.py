@@ -1,4 +1,4 @@
-"""What is due for the archive: the sparse index over pulses."""
+"""What is due for the archive: the sparse index over due entries, which are items of their own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from threadkeep.domain import times
 from threadkeep.ports import DueEntry
-from threadkeep.schema import DUE_INDEX, DUE_KEY, DUE_SORT, OWNER_SORT, PARTITION_KEY, SORT_PULSE
+from threadkeep.schema import DUE_INDEX, DUE_KEY, DUE_SORT, PARTITION_KEY, SORT_DUE
 from threadkeep.stores import table_keys, warm_items
 from threadkeep.stores.aws_faults import warm_unavailable
 from threadkeep.stores.warm_items import primary_key, text
@@ -52,15 +52,10 @@ class DueDynamoDB:
         return tuple(found)
 
     @warm_unavailable()
-    def refile(self, entry: DueEntry, *, due_ms: int | None, active_at: str | None = None) -> bool:
-        """See `DueList`. Conditional on what the index said, which may be old, and never a new pulse's beginning."""
-        condition = "#due = :was"
+    def refile(self, entry: DueEntry, *, due_ms: int | None) -> bool:
+        """See `DueList`. Conditional on what the index said, which may be old, and never a new entry's beginning."""
         names = {"#key": DUE_KEY, "#due": DUE_SORT}
         values: dict[str, Any] = {":was": text(entry.due_at)}
-        if active_at is not None:
-            condition += " AND #active = :active"
-            names["#active"] = OWNER_SORT
-            values[":active"] = text(active_at)
         expression = "REMOVE #key, #due"
         if due_ms is not None:
             expression = "SET #key = :key, #due = :due"
@@ -69,9 +64,9 @@ class DueDynamoDB:
         answer = write_if(
             self._client.update_item,
             TableName=self._table,
-            Key=primary_key(entry.key, SORT_PULSE),
+            Key=primary_key(entry.key, SORT_DUE),
             UpdateExpression=expression,
-            ConditionExpression=condition,
+            ConditionExpression="#due = :was",
             ExpressionAttributeNames=names,
             ExpressionAttributeValues=values,
         )
@@ -81,4 +76,4 @@ class DueDynamoDB:
 def _index_key(entry: DueEntry) -> dict[str, Any]:
     """Where an entry stands in the index, for the next page to begin behind it."""
     due_key = table_keys.due_key(entry.key.conversation, entry.due_at)
-    return primary_key(entry.key, SORT_PULSE) | {DUE_KEY: text(due_key), DUE_SORT: text(entry.due_at)}
+    return primary_key(entry.key, SORT_DUE) | {DUE_KEY: text(due_key), DUE_SORT: text(entry.due_at)}

@@ -28,12 +28,10 @@ class DueMemory:
             found = [entry for entry in found if entry > (after.due_at, after.key.tenant, after.key.conversation)]
         return tuple(DueEntry(ConversationKey(tenant, name), due) for due, tenant, name in found[:limit])
 
-    def refile(self, entry: DueEntry, *, due_ms: int | None, active_at: str | None = None) -> bool:
+    def refile(self, entry: DueEntry, *, due_ms: int | None) -> bool:
         """See `DueList`."""
         self._warm.check_available()
         if self._warm.due_at.get(entry.key) != entry.due_at:
-            return False
-        if active_at is not None and self._warm.active_at.get(entry.key) != active_at:
             return False
         if due_ms is None:
             del self._warm.due_at[entry.key]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from threadkeep.domain.archive import entomb_ms
 from threadkeep.domain.contests import Head
-from threadkeep.domain.model import ConversationKey
+from threadkeep.domain.model import Conversation, ConversationKey
 from threadkeep.ports import MessageReplaced
-from threadkeep.schema import OWNER_KEY, REGION_ATTRIBUTE, SORT_PULSE
-from threadkeep.stores import contest_items, table_keys
+from threadkeep.schema import DUE_KEY, DUE_SORT, OWNER_KEY, OWNER_SORT, REGION_ATTRIBUTE, SORT_DUE, SORT_PULSE
+from threadkeep.stores import contest_items, table_keys, warm_items
 from threadkeep.stores.aws_faults import warm_unavailable
 from threadkeep.stores.contest_items import CLAIMED, EPOCH, OWNER, STATUS
 from threadkeep.stores.owner_list import shards_of
@@ -71,17 +72,34 @@ class ReplacedDynamoDB:
         )
 
     @warm_unavailable()
-    def give_to(self, key: ConversationKey, owner: str) -> None:
+    def give_to(self, key: ConversationKey, conversation: Conversation) -> None:
         """See `ReplacedItems`. The list goes by the pulse, of which two regions may have written one each as well."""
-        shards = shards_of(key.tenant, owner, self._service_accounts)
+        shards = shards_of(key.tenant, conversation.owner, self._service_accounts)
         shard = table_keys.owner_shard(key.conversation, shards)
-        write_if(
+        given = write_if(
             self._client.update_item,
             TableName=self._table,
             Key=primary_key(key, SORT_PULSE),
-            UpdateExpression=f"SET {OWNER_KEY} = :key",
+            UpdateExpression=f"SET {OWNER_KEY} = :key, {OWNER_SORT} = :now",
             ConditionExpression=f"attribute_exists({OWNER_KEY})",
-            ExpressionAttributeValues={":key": text(table_keys.owner(key.tenant, owner, shard))},
+            ExpressionAttributeValues={
+                ":key": text(table_keys.owner(key.tenant, conversation.owner, shard)),
+                ":now": text(conversation.active_at),
+            },
+        )
+        if given is not None and conversation.expires_ms is not None:
+            self._file(key, entomb_ms(conversation.expires_ms))
+
+    def _file(self, key: ConversationKey, due_ms: int) -> None:
+        """Have the conversation fall due then, unless it does earlier."""
+        filed = warm_items.due_item(key, due_ms)
+        write_if(
+            self._client.update_item,
+            TableName=self._table,
+            Key=primary_key(key, SORT_DUE),
+            UpdateExpression=f"SET v = :v, {DUE_KEY} = :key, {DUE_SORT} = :due",
+            ConditionExpression=f"attribute_not_exists({DUE_SORT}) OR {DUE_SORT} > :due",
+            ExpressionAttributeValues={":v": filed["v"], ":key": filed[DUE_KEY], ":due": filed[DUE_SORT]},
         )
 
     def _put(self, item: dict[str, Any], *, condition: str, names: dict[str, str], values: dict[str, Any]) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from threadkeep.domain import times
+from threadkeep.domain.archive import entomb_ms
 from threadkeep.domain.contests import Ending, Head
-from threadkeep.domain.model import ConversationKey, StoredMessage
+from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
 from threadkeep.ports import MessageReplaced
 from threadkeep.stores import warm_items
 from threadkeep.stores.warm_memory import WarmMemory
@@ -35,11 +37,16 @@ class ReplacedMemory:
         self._warm.messages[replaced.key][replaced.message] = warm_items.stored_from(replaced.key, item, packed)
         return True
 
-    def give_to(self, key: ConversationKey, owner: str) -> None:
+    def give_to(self, key: ConversationKey, conversation: Conversation) -> None:
         """See `ReplacedItems`."""
         self._warm.check_available()
-        if key in self._warm.listed_with:
-            self._warm.listed_with[key] = owner
+        if key not in self._warm.listed_with:
+            return
+        self._warm.listed_with[key] = conversation.owner
+        self._warm.active_at[key] = conversation.active_at
+        if conversation.expires_ms is not None:
+            due_at = times.to_rfc3339(entomb_ms(conversation.expires_ms))
+            self._warm.due_at[key] = min(due_at, self._warm.due_at.get(key, due_at))
 
 
 def ending_of(stored: StoredMessage) -> Ending:

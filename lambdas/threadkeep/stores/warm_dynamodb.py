@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from threadkeep.schema import (
     OWNER_SORT,
     PARTITION_KEY,
     REGION_ATTRIBUTE,
+    SORT_DUE,
     SORT_GONE,
     SORT_HEAD,
     SORT_KEY,
@@ -84,24 +85,29 @@ class WarmDynamoDB:
     def create_conversation(
         self, tenant: str, conversation: Conversation, *, claimed_ms: int = 0
     ) -> Conversation | Gone | None:
-        """See `WarmStore`. The pulse comes first: a crash before the head leaves nothing to see, a retry completes."""
+        """See `WarmStore`. The head comes last: a crash before it leaves nothing to see, a retry completes."""
         standing = self.read_head(ConversationKey(tenant, conversation.id))
         if standing is not None:
             return standing
         pulse = warm_items.pulse_item(
             tenant,
             conversation,
-            idle_ms=self._idle_ms,
             owner_shards=self._owner_list.shards_of(tenant, conversation.owner),
         )
-        leftover = put_once(self._client, self._table, pulse)
+        due = self._due_item(
+            ConversationKey(tenant, conversation.id),
+            times.from_rfc3339(conversation.active_at),
+            ends_ms=conversation.expires_ms,
+        )
+        leftovers = [put_once(self._client, self._table, item) is not None for item in (pulse, due)]
         head = contest_items.claimed_head_item(tenant, Head(conversation, claimed_ms)) | self._written_by
         existing = put_once(self._client, self._table, head)
         if existing is not None:
             return warm_items.conversation_from(existing)
-        if leftover is not None:
+        if any(leftovers):
             # Of an attempt that broke off, perhaps another user's: whoever's the head is has the pulse too.
-            self._client.put_item(TableName=self._table, Item=pulse)
+            for item in (pulse, due):
+                self._client.put_item(TableName=self._table, Item=item)
         return None
 
     @warm_unavailable()
@@ -178,27 +184,57 @@ class WarmDynamoDB:
         return self._owner_list.read(tenant, owner, limit=limit, cursor=cursor)
 
     @warm_unavailable()
-    def touch(self, key: ConversationKey, *, now_ms: int) -> None:
+    def touch(self, key: ConversationKey, *, now_ms: int, ends_ms: int | None = None) -> None:
         """See `WarmStore`. In the ordinary case one read: noted within this minute, or nothing there.
 
         It is asked first since a refused condition takes the units of the write (DynamoDB developer guide, "Read and
         write operations", read 2026-11-29), five times what the read costs.
 
         An entry in the archive's index stays where it is, and whoever meets it there asks for the activity: to move it
-        along would cost two more writes a turn, and to know of a retention the head would have to be read. A new one
-        gets only what the archive has taken out, and that never has a retention.
+        along would cost a write a turn. It is filed anew where there is none, and where the conversation has rested for
+        so long that the archive may be taking it out just now: filed before the activity is noted, and elsewhere than
+        it was, it is not what the archive means to take.
         """
-        minute_ago = text(times.to_rfc3339(now_ms - PULSE_EVERY_MS))
-        noted = self._get(primary_key(key, SORT_PULSE), OWNER_SORT, DUE_SORT)
-        if noted is None or (DUE_SORT in noted and noted[OWNER_SORT]["S"] >= minute_ago["S"]):
+        noted = self._noted(key)
+        active = noted.get(SORT_PULSE)
+        if active is None:
             return
-        self._update(
-            primary_key(key, SORT_PULSE),
-            {OWNER_SORT: text(times.to_rfc3339(now_ms))},
-            where_absent=warm_items.due(key, archive.due_ms(now_ms, idle_ms=self._idle_ms)),
-            condition=f"{_THERE} AND ({OWNER_SORT} < :minute_ago OR attribute_not_exists({DUE_SORT}))",
-            condition_values={":minute_ago": minute_ago},
+        active_at = active[OWNER_SORT]["S"]
+        rests = active_at < times.to_rfc3339(now_ms - self._idle_ms)
+        if rests or DUE_SORT not in noted.get(SORT_DUE, {}):
+            self._client.put_item(TableName=self._table, Item=self._due_item(key, now_ms, ends_ms=ends_ms))
+        minute_ago = times.to_rfc3339(now_ms - PULSE_EVERY_MS)
+        if active_at < minute_ago:
+            self._update(
+                primary_key(key, SORT_PULSE),
+                {OWNER_SORT: text(times.to_rfc3339(now_ms))},
+                condition=f"{_THERE} AND {OWNER_SORT} < :minute_ago",
+                condition_values={":minute_ago": text(minute_ago)},
+            )
+
+    def _noted(self, key: ConversationKey) -> dict[str, Item]:
+        """Pulse and due entry, as far as they are there. One query, as dear as either."""
+        answer = self._client.query(
+            TableName=self._table,
+            ConsistentRead=True,
+            KeyConditionExpression="#pk = :pk AND #sk BETWEEN :pulse AND :due",
+            ProjectionExpression="#sk, #active, #due",
+            ExpressionAttributeNames={
+                "#pk": PARTITION_KEY,
+                "#sk": SORT_KEY,
+                "#active": OWNER_SORT,
+                "#due": DUE_SORT,
+            },
+            ExpressionAttributeValues={
+                ":pk": text(table_keys.partition(key)),
+                ":pulse": text(SORT_PULSE),
+                ":due": text(SORT_DUE),
+            },
         )
+        return {item[SORT_KEY]["S"]: item for item in answer["Items"]}
+
+    def _due_item(self, key: ConversationKey, active_ms: int, *, ends_ms: int | None) -> dict[str, Any]:
+        return warm_items.due_item(key, archive.due_ms(active_ms, idle_ms=self._idle_ms, ends_ms=ends_ms))
 
     # --- messages ---------------------------------------------------------------------------------------------
 
@@ -332,15 +368,12 @@ class WarmDynamoDB:
         values: dict[str, Any],
         removed: Sequence[str] = (),
         *,
-        where_absent: Mapping[str, Any] | None = None,
         condition: str,
         condition_names: dict[str, str] | None = None,
         condition_values: dict[str, Any] | None = None,
     ) -> Item | None:
         """Set and remove attributes; the item as it then stands, None where the condition is refused."""
         sets = [f"#{name} = :{name}" for name in values]
-        sets += [f"#{name} = if_not_exists(#{name}, :{name})" for name in where_absent or ()]
-        values = values | dict(where_absent or {})
         expression = "SET " + ", ".join(sets) if sets else ""
         expression += " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
         request: dict[str, Any] = {

@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from threadkeep.domain import archive, ids, times
+from threadkeep.domain import ids, times
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
 from threadkeep.domain.errors import Unreadable
 from threadkeep.domain.json_values import encode, read_object, read_text
@@ -41,6 +41,7 @@ from threadkeep.schema import (
     OWNER_KEY,
     OWNER_SORT,
     PARTITION_KEY,
+    SORT_DUE,
     SORT_HEAD,
     SORT_KEY,
     SORT_PULSE,
@@ -110,19 +111,22 @@ def conversation_from(item: Item, active_at: str | None = None) -> Conversation:
     )
 
 
-def pulse_item(tenant: str, conversation: Conversation, *, idle_ms: int, owner_shards: int = 1) -> dict[str, Any]:
-    """The last activity, under the keys of both indexes. It is for the archive after so long without any."""
+def pulse_item(tenant: str, conversation: Conversation, *, owner_shards: int = 1) -> dict[str, Any]:
+    """The last activity, under the keys of the owner's list."""
     key = ConversationKey(tenant, conversation.id)
     shard = table_keys.owner_shard(conversation.id, owner_shards)
     owner_key = text(table_keys.owner(tenant, conversation.owner, shard))
-    active_ms = times.from_rfc3339(conversation.active_at)
-    due_ms = archive.due_ms(active_ms, idle_ms=idle_ms, ends_ms=conversation.expires_ms)
     item = primary_key(key, SORT_PULSE) | {"v": number(_FORMAT), OWNER_KEY: owner_key}
-    return item | {OWNER_SORT: text(conversation.active_at)} | due(key, due_ms)
+    return item | {OWNER_SORT: text(conversation.active_at)}
+
+
+def due_item(key: ConversationKey, due_ms: int) -> dict[str, Any]:
+    """When the archive is to look at a conversation, under the keys of its index."""
+    return primary_key(key, SORT_DUE) | {"v": number(_FORMAT)} | due(key, due_ms)
 
 
 def due(key: ConversationKey, due_ms: int) -> dict[str, Any]:
-    """The attributes of a pulse by which the archive finds it."""
+    """The attributes by which the archive finds it."""
     due_key, due_at = table_keys.due(key.conversation, due_ms=due_ms)
     return {DUE_KEY: text(due_key), DUE_SORT: text(due_at)}
 

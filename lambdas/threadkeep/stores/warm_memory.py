@@ -134,16 +134,17 @@ class WarmMemory:
         more = len(own) > limit
         return ConversationPage(tuple(page), ListCursor(page[-1].active_at, page[-1].id).to_text() if more else None)
 
-    def touch(self, key: ConversationKey, *, now_ms: int) -> None:
+    def touch(self, key: ConversationKey, *, now_ms: int, ends_ms: int | None = None) -> None:
         """See `WarmStore`."""
         self.check_available()
         with self._lock:
             active_at = self.active_at.get(key)
             if active_at is None:
                 return
-            if active_at < times.to_rfc3339(now_ms - PULSE_EVERY_MS) or key not in self.due_at:
+            if key not in self.due_at or active_at < times.to_rfc3339(now_ms - self._idle_ms):
+                self.due_at[key] = self._due_at(now_ms, ends_ms)
+            if active_at < times.to_rfc3339(now_ms - PULSE_EVERY_MS):
                 self.active_at[key] = times.to_rfc3339(now_ms)
-                self.due_at.setdefault(key, self._due_at(now_ms))
 
     def put_message(self, tenant: str, stored: StoredMessage) -> StoredMessage | None:
         """See `WarmStore`."""
@@ -218,10 +219,9 @@ class WarmMemory:
     def clear(self, key: ConversationKey) -> int:
         """Forget everything of a conversation but its tombstone; how many items there were."""
         count = 0
-        for held in (self._heads, self.active_at):
+        for held in (self._heads, self.active_at, self.due_at):
             count += held.pop(key, None) is not None
         self._claimed_ms.pop(key, None)
-        self.due_at.pop(key, None)
         self.listed_with.pop(key, None)
         count += key in self.several
         self.several.discard(key)

@@ -102,8 +102,8 @@ def _pass(services: Services, entry: DueEntry, head: Conversation) -> Outcome:
         return Outcome(state="deleted", removed=segmenting.removed)
     is_cold = segmenting.is_whole and not segmenting.left
     if is_cold:
-        # Whoever has written meanwhile was active: then it stays due, and is looked at again.
-        services.due.refile(entry, due_ms=_ends_ms(head), active_at=head.active_at)
+        # Whoever has written meanwhile has woken it up, and filed it elsewhere: there it stays.
+        services.due.refile(entry, due_ms=_ends_ms(head))
     else:
         again_ms = services.clock.now_ms() + _pause_ms(services, segmenting)
         services.due.refile(entry, due_ms=min(filter(None, (again_ms, _ends_ms(head)))))
@@ -122,7 +122,9 @@ def _ends_ms(head: Conversation) -> int | None:
 def _pause_ms(services: Services, segmenting: Segmenting) -> int:
     if not segmenting.is_whole:
         return 0
-    if segmenting.left == segmenting.stuck:
+    if segmenting.left == segmenting.fresh > 0:
+        return segmenting.fresh_until_ms - services.clock.now_ms()
+    if segmenting.left == segmenting.stuck + segmenting.fresh:
         return ARCHIVE_LEASE_MS
     return services.archive_settle_ms
 

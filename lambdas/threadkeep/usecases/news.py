@@ -6,7 +6,9 @@ told late neither: a viewer knows what is old by ids and epochs.
 
 from __future__ import annotations
 
-from threadkeep.domain import frames
+import msgspec
+
+from threadkeep.domain import frames, times
 from threadkeep.domain.model import Conversation, ConversationKey
 from threadkeep.domain.news import HeadNews, MessageNews, News, RootsNews, StreamNews
 from threadkeep.usecases.conversations import with_activity
@@ -71,9 +73,11 @@ def _hand_over(services: Services, key: ConversationKey, head: Conversation) -> 
     Nobody knows whose the connections are that watch: all of them have to come again, which its owner's do when their
     subscription is renewed.
     """
-    services.replaced.give_to(key, head.owner)
+    now_ms = services.clock.now_ms()
+    head = msgspec.structs.replace(head, active_at=times.to_rfc3339(now_ms))
+    services.replaced.give_to(key, head)
     services.owners.forget(key)
-    services.hot.load(key, (), owner=head.owner, lives_ms=head.lives_ms(services.clock.now_ms()))
+    services.hot.load(key, (), owner=head.owner, lives_ms=head.lives_ms(now_ms))
     services.hot.forget_viewers(key)
 
 

@@ -14,24 +14,24 @@ from threadkeep.usecases.services import Services
 def as_known_everywhere(services: Services, key: ConversationKey, head: Conversation) -> Conversation:
     """The conversation, with its last activity as any region knows of it. What our own pulse lacks is noted in it.
 
-    A pulse that another region wrote may not have come yet; and it may never come, since the table keeps of two pulses
-    the one that was written last, and our archive writes into it too. So the newest message counts as well, here and
-    there.
+    A pulse that another region wrote may not have come yet, and of two that were written at once the table keeps one.
+    So the newest message counts as well, here and there.
 
     Raises:
         WarmUnavailable: a region could not be asked.
     """
     if services.others is None:
         return head
-    known = [head.active_at, *(services.others.tables.read_active_at(name, key) for name in services.others.names)]
+    told = [head.active_at, *(services.others.tables.read_active_at(name, key) for name in services.others.names)]
     newest = services.warm.newest_id(key)
     if newest is not None:
-        known.append(times.to_rfc3339(ids.time_ms(newest)))
+        told.append(times.to_rfc3339(ids.time_ms(newest)))
     now_ms = services.clock.now_ms()
-    active_at = min(max(filter(None, known)), times.to_rfc3339(now_ms))  # an id may be ahead of our clock
+    active_at = min(max(filter(None, told)), times.to_rfc3339(now_ms))  # an id may be ahead of our clock
+    known = msgspec.structs.replace(head, active_at=active_at)
     if active_at > head.active_at:
-        services.warm.touch(key, now_ms=times.from_rfc3339(active_at))
-    return msgspec.structs.replace(head, active_at=active_at)
+        services.warm.touch(key, now_ms=times.from_rfc3339(active_at), ends_ms=known.expires_ms)
+    return known
 
 
 def standing(services: Services, key: ConversationKey) -> Conversation | None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from threadkeep import telemetry
-from threadkeep.domain.archive import Manifest, Member, SegmentDamaged
+from threadkeep.domain.archive import Manifest, Member, SegmentDamaged, unarchived_until_ms
 from threadkeep.domain.bounds import (
     ARCHIVE_PASS_REMOVED_MAX,
     ARCHIVE_PASS_SEGMENTS_MAX,
@@ -45,6 +45,8 @@ class Segmenting:
         removed: messages that have left the table.
         left: those that have not.
         stuck: of these, those that cannot be archived as things are.
+        fresh: of these, those too young to be in any segment (`threadkeep.domain.archive.unarchived_until_ms`).
+        fresh_until_ms: when the last of them will not be.
         is_whole: False where the pass has ended at its bound.
     """
 
@@ -58,7 +60,8 @@ class Segmenting:
         self._proven: set[str] = set()
         self._pending: list[StoredMessage] = []
         self._pending_bytes = 0
-        self.segments = self.archived = self.removed = self.left = self.stuck = 0
+        self.segments = self.archived = self.removed = self.left = self.stuck = self.fresh = 0
+        self.fresh_until_ms = 0
         self.is_whole = True
 
     def run(self) -> None:
@@ -68,13 +71,14 @@ class Segmenting:
             Deleted: a tombstone was met; what was written has no manifest.
             WarmUnavailable: a store could not be reached.
         """
-        for messages in self._pages():
+        for page in self._pages():
+            messages = self._old_enough(page)
             holders = self._holders([stored.message.id for stored in reversed(messages)])
             proven = [one for one, held in holders.items() if any(found.object_key in self._proven for found in held)]
             if proven:
                 self._services.manifests.remove_messages(self._key, proven)
             self.removed += len(proven)
-            self.left += len(messages) - len(proven)
+            self.left += len(page) - len(proven)
             for stored in messages:
                 if not holders[stored.message.id]:
                     self._add(stored)
@@ -92,6 +96,20 @@ class Segmenting:
                 before = page.messages[-1].message.id
             if not page.more:
                 return
+
+    def _old_enough(self, page: Sequence[StoredMessage]) -> list[StoredMessage]:
+        """Those that may be in a segment. The others are noted: readers would not look for them there."""
+        idle_ms, now_ms = self._services.archive_idle_ms, self._services.clock.now_ms()
+        whole_ms = unarchived_until_ms(self._key.conversation, idle_ms=idle_ms)
+        old: list[StoredMessage] = []
+        for stored in page:
+            until_ms = max(whole_ms, unarchived_until_ms(stored.message.id, idle_ms=idle_ms))
+            if until_ms <= now_ms:
+                old.append(stored)
+            else:
+                self.fresh += 1
+                self.fresh_until_ms = max(self.fresh_until_ms, until_ms)
+        return old
 
     # --- into segments ----------------------------------------------------------------------------------------
 

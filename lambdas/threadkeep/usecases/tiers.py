@@ -10,11 +10,10 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import islice
-from typing import Final, Literal
+from typing import Literal
 
-from threadkeep.domain import ids
-from threadkeep.domain.archive import Damaged, SegmentDamaged
-from threadkeep.domain.bounds import ID_AHEAD_MS_MAX, PAGE_ITEMS_MAX, PULSE_EVERY_MS
+from threadkeep.domain.archive import Damaged, SegmentDamaged, unarchived_until_ms
+from threadkeep.domain.bounds import PAGE_ITEMS_MAX
 from threadkeep.domain.errors import ArchiveDamaged
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
 from threadkeep.domain.tail import Several
@@ -24,12 +23,6 @@ from threadkeep.usecases.segment_reading import Place, Segments
 from threadkeep.usecases.services import Services
 
 Tier = Literal["hot", "warm", "cold"]
-
-_FRESH_MS_MAX: Final = 24 * 60 * 60_000
-"""A younger message counts as not archived, where the archive waits at least so long. It may be set to wait longer:
-but it may have waited less long before that."""
-_MARGIN_MS: Final = ID_AHEAD_MS_MAX + 2 * PULSE_EVERY_MS
-"""How much younger a message may look than it is to the archive: its id may be ahead, its activity not written yet."""
 
 
 class Tiers:
@@ -57,7 +50,7 @@ class Tiers:
         self.cold = cold
         self.gaps = gaps
         self._clock = clock
-        self._fresh_ms = min(archive_idle_ms, _FRESH_MS_MAX) - _MARGIN_MS
+        self._archive_idle_ms = archive_idle_ms
 
     @classmethod
     def of(cls, services: Services) -> Tiers:
@@ -73,7 +66,7 @@ class Tiers:
 
     def is_fresh(self, identifier: str) -> bool:
         """Whether a message, or all of a conversation, of that id is too young to be in any segment."""
-        return ids.time_ms(identifier) > self._clock.now_ms() - self._fresh_ms
+        return self._clock.now_ms() < unarchived_until_ms(identifier, idle_ms=self._archive_idle_ms)
 
     def read_message(self, key: ConversationKey, message: str) -> StoredMessage | None:
         """One message with all its parts.

@@ -77,10 +77,8 @@ class Replica:
         found |= {Address(key, "head"): warm.standing_head(key) for key in warm._heads}
         for key, claims in warm.claims.items():
             found |= {Address(key, f"claim#{region}"): claim for region, claim in claims.items()}
-        found |= {
-            Address(key, "pulse"): (at, warm.due_at.get(key), warm.listed_with[key])
-            for key, at in warm.active_at.items()
-        }
+        found |= {Address(key, "pulse"): (at, warm.listed_with[key]) for key, at in warm.active_at.items()}
+        found |= {Address(key, "pulse#due"): at for key, at in warm.due_at.items()}
         for key, lines in self.erasures.lines.items():
             found |= {Address(key, f"gone#{region}#{store}"): line for (region, store), line in lines.items()}
         for key, told in warm.live.items():
@@ -136,20 +134,21 @@ class Replica:
         key, sort_key = address
         kind, _, name = sort_key.partition("#")
         warm = self.warm
+        by_key = {"gone": warm.gone, "pulse#due": warm.due_at}
+        if sort_key in by_key:
+            _set(by_key[sort_key], key, value)
+            return
         match kind:
-            case "gone" if name:
+            case "gone":
                 region, store = name.split("#")
                 _set(self.erasures.lines.setdefault(key, {}), (region, store), value)
-            case "gone":
-                _set(warm.gone, key, value)
             case "claim":
                 _set(warm.claims.setdefault(key, {}), name, value)
             case "head":
                 warm.put_standing_head(key, value)
             case "pulse":
                 _set(warm.active_at, key, value and value[0])
-                _set(warm.due_at, key, value and value[1])
-                _set(warm.listed_with, key, value and value[2])
+                _set(warm.listed_with, key, value and value[1])
             case "live":
                 _set(warm.live.setdefault(key, {}), name, value)
             case "m!roots":

@@ -20,10 +20,12 @@ from threadkeep.domain.bounds import BODY_INLINE_BYTES_MAX, PULSE_EVERY_MS, RETE
 from threadkeep.domain.errors import Unreadable, WarmUnavailable
 from threadkeep.domain.json_values import read_object
 from threadkeep.domain.model import Conversation, ConversationKey, StoredMessage
-from threadkeep.schema import SORT_HEAD, SORT_PULSE
+from threadkeep.ports import DueEntry
+from threadkeep.schema import SORT_DUE, SORT_HEAD, SORT_PULSE
 from threadkeep.stores import table_keys, warm_items
 from threadkeep.stores.aws_config import STORE
 from threadkeep.stores.bodies_memory import BodiesMemory
+from threadkeep.stores.due_dynamodb import DueDynamoDB
 from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
 from threadkeep.stores.owner_list import LIST_ROUNDS_MAX
 from threadkeep.stores.warm_dynamodb import WarmDynamoDB
@@ -117,7 +119,9 @@ def _value_bytes(value: dict[str, Any]) -> int:
 # --- items ----------------------------------------------------------------------------------------------------
 
 
-def test_a_new_conversation_is_a_head_and_a_pulse_under_both_indexes(table: Table, store: WarmDynamoDB) -> None:
+def test_a_new_conversation_is_a_head_a_pulse_and_a_due_entry_each_under_its_index(
+    table: Table, store: WarmDynamoDB
+) -> None:
     key = create(store, "a#b")
     head, pulse = table.item(key, SORT_HEAD), table.item(key, SORT_PULSE)
     at = times.to_rfc3339(NOW_MS)
@@ -133,6 +137,9 @@ def test_a_new_conversation_is_a_head_and_a_pulse_under_both_indexes(table: Tabl
         "sk": {"S": "pulse"},
         "owner_key": {"S": "acme#a%23b#0"},
         "active_at": {"S": at},
+    }
+    assert table.item(key, SORT_DUE) == partition | {
+        "sk": {"S": "pulse#due"},
         "due_key": {"S": due_key},
         "due_at": {"S": due_at},
     }
@@ -145,14 +152,15 @@ def test_activity_moves_the_list_alone_and_costs_no_write_within_the_minute(tabl
     for now_ms in (later_ms, later_ms + PULSE_EVERY_MS):
         store.touch(key, now_ms=now_ms)
         assert table.item(key, SORT_PULSE) == filed | {"active_at": {"S": times.to_rfc3339(later_ms)}}
+    assert len(table.named("put_item")) == 3  # those of the creation
     assert len(table.named("update_item")) == 1  # a refused one would cost what it would have written
 
 
 def test_of_two_that_note_the_activity_at_once_one_writes(table: Table, store: WarmDynamoDB) -> None:
     key = create(store)
-    before = table.item(key, SORT_PULSE)
+    before = [table.item(key, SORT_PULSE), table.item(key, SORT_DUE)]
     store.touch(key, now_ms=NOW_MS + DAY_MS)
-    table.instead["get_item"] = lambda **_: {"Item": before}  # what the other one has read
+    table.instead["query"] = lambda **_: {"Items": before}  # what the other one has read
     store.touch(key, now_ms=NOW_MS + DAY_MS + 1)
     assert len(table.named("update_item")) == 2
     assert table.item(key, SORT_PULSE)["active_at"] == {"S": times.to_rfc3339(NOW_MS + DAY_MS)}
@@ -162,17 +170,59 @@ def test_activity_brings_back_what_the_archive_took_out_also_within_the_minute(
     table: Table, store: WarmDynamoDB
 ) -> None:
     key = create(store)
-    filed = table.item(key, SORT_PULSE)
+    noted, filed = table.item(key, SORT_PULSE), table.item(key, SORT_DUE)
     out = {name: value for name, value in filed.items() if name not in {"due_key", "due_at"}}
-    table.client.put_item(TableName=TABLE, Item=out)
-    store.touch(key, now_ms=NOW_MS + 1)
     due_key, due_at = table_keys.due(key.conversation, due_ms=NOW_MS + 1 + 31 * DAY_MS)
-    active_at = times.to_rfc3339(NOW_MS + 1)
-    assert table.item(key, SORT_PULSE) == out | {
-        "active_at": {"S": active_at},
-        "due_key": {"S": due_key},
-        "due_at": {"S": due_at},
-    }
+    for put in (out, None):  # and where a crash has left none
+        if put is None:
+            table.client.delete_item(TableName=TABLE, Key=primary_key(key, SORT_DUE))
+        else:
+            table.client.put_item(TableName=TABLE, Item=put)
+        store.touch(key, now_ms=NOW_MS + 1)
+        assert table.item(key, SORT_DUE) == out | {"due_key": {"S": due_key}, "due_at": {"S": due_at}}
+        assert table.item(key, SORT_PULSE) == noted
+
+
+def test_the_archive_writes_nothing_of_the_activity_and_whoever_is_active_nothing_of_the_archives(
+    table: Table, store: WarmDynamoDB
+) -> None:
+    """Of two writes of one item, in two regions, the later one stands as a whole."""
+    key = create(store)
+    table.calls.clear()
+    entry = DueEntry(key, table.item(key, SORT_DUE)["due_at"]["S"])
+    due = DueDynamoDB(cast("Any", table), TABLE)
+    assert due.refile(entry, due_ms=NOW_MS + DAY_MS)
+    assert due.refile(DueEntry(key, times.to_rfc3339(NOW_MS + DAY_MS)), due_ms=NOW_MS + 2 * DAY_MS)
+    store.touch(key, now_ms=NOW_MS + DAY_MS)
+    written = [request["Key"]["sk"]["S"] for request in table.named("update_item")]
+    assert (written, table.named("put_item")) == ([SORT_DUE, SORT_DUE, SORT_PULSE], [])
+
+
+def test_it_falls_due_anew_before_the_activity_is_noted_where_the_archive_may_be_taking_it_out(
+    table: Table, store: WarmDynamoDB
+) -> None:
+    key = create(store)
+    entry = DueEntry(key, table.item(key, SORT_DUE)["due_at"]["S"])
+    due = DueDynamoDB(table.client, TABLE)
+
+    def take_out(name: str, _request: dict[str, Any]) -> None:
+        if name in {"put_item", "update_item"}:
+            table.before = lambda _name, _request: None
+            taken.append(due.refile(entry, due_ms=None))
+
+    for step in ("before the entry", "between the two"):
+        table.client.put_item(TableName=TABLE, Item=warm_items.due_item(key, times.from_rfc3339(entry.due_at)))
+        pulse = table.item(key, SORT_PULSE) | {"active_at": {"S": times.to_rfc3339(NOW_MS)}}
+        table.client.put_item(TableName=TABLE, Item=pulse)
+        taken: list[bool] = []
+        if step == "before the entry":
+            table.before = take_out
+        else:
+            table.before = lambda name, request: take_out(name, request) if name == "update_item" else None
+        now_ms = NOW_MS + 31 * DAY_MS
+        store.touch(key, now_ms=now_ms)
+        assert taken == [step == "before the entry"]
+        assert table.item(key, SORT_DUE)["due_at"]["S"] == times.to_rfc3339(now_ms + 31 * DAY_MS)
 
 
 def test_a_retention_that_ends_before_the_archive_begins_is_when_it_falls_due(
@@ -180,8 +230,8 @@ def test_a_retention_that_ends_before_the_archive_begins_is_when_it_falls_due(
 ) -> None:
     new = conversation(retention_days=7)
     assert store.create_conversation(TENANT, new) is None
-    pulse = table.item(ConversationKey(TENANT, new.id), SORT_PULSE)
-    assert pulse["due_at"]["S"] == times.to_rfc3339(NOW_MS + 7 * DAY_MS + PULSE_EVERY_MS + RETENTION_MARGIN_MS)
+    due = table.item(ConversationKey(TENANT, new.id), SORT_DUE)
+    assert due["due_at"]["S"] == times.to_rfc3339(NOW_MS + 7 * DAY_MS + PULSE_EVERY_MS + RETENTION_MARGIN_MS)
 
 
 def test_a_message_item_holds_its_facts_beside_one_packed_body(table: Table, store: WarmDynamoDB) -> None:
@@ -381,12 +431,13 @@ def test_an_item_of_a_later_format_is_not_guessed_at(table: Table, store: WarmDy
 # --- faults in between ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("sort_key", [SORT_PULSE, SORT_DUE, SORT_HEAD])
 def test_a_create_that_breaks_off_leaves_nothing_to_see_and_its_retry_completes_it(
-    table: Table, store: WarmDynamoDB
+    table: Table, store: WarmDynamoDB, sort_key: str
 ) -> None:
     new = conversation()
     key = ConversationKey(TENANT, new.id)
-    table.before = refuse("ThrottlingException", of="put_item", sort_key=SORT_HEAD)
+    table.before = refuse("ThrottlingException", of="put_item", sort_key=sort_key)
     with pytest.raises(WarmUnavailable):
         store.create_conversation(TENANT, new)
     assert store.read_head(key) is None
@@ -394,6 +445,7 @@ def test_a_create_that_breaks_off_leaves_nothing_to_see_and_its_retry_completes_
     table.before = lambda _name, _request: None
     assert store.create_conversation(TENANT, new) is None
     assert store.list_conversations(TENANT, "ada", limit=10, cursor=None).conversations == (new,)
+    assert table.item(key, SORT_DUE)["due_at"]["S"] == times.to_rfc3339(NOW_MS + 31 * DAY_MS)
 
 
 def test_what_anothers_create_left_behind_goes_to_whose_the_conversation_is(table: Table, store: WarmDynamoDB) -> None:
@@ -402,10 +454,13 @@ def test_what_anothers_create_left_behind_goes_to_whose_the_conversation_is(tabl
     with pytest.raises(WarmUnavailable):
         store.create_conversation(TENANT, adas)
     table.before = lambda _name, _request: None
-    bobs = conversation("bob", id=adas.id, now_ms=NOW_MS + 5_000)
+    bobs = conversation("bob", id=adas.id, now_ms=NOW_MS + 5_000, retention_days=1)
     assert store.create_conversation(TENANT, bobs) is None
     assert store.list_conversations(TENANT, "ada", limit=10, cursor=None).conversations == ()
     assert store.list_conversations(TENANT, "bob", limit=10, cursor=None).conversations == (bobs,)
+    assert bobs.expires_ms is not None
+    due_at = table.item(ConversationKey(TENANT, adas.id), SORT_DUE)["due_at"]["S"]
+    assert due_at == times.to_rfc3339(bobs.expires_ms + RETENTION_MARGIN_MS)
 
 
 def test_of_two_creates_at_one_instant_the_second_is_told_of_the_first(table: Table, store: WarmDynamoDB) -> None:
@@ -471,7 +526,7 @@ def test_a_body_that_cannot_be_kept_leaves_no_item(table: Table, store: WarmDyna
     bodies.unavailable = True
     with pytest.raises(WarmUnavailable):
         store.put_message(TENANT, sent)
-    assert len(table.named("put_item")) == 2  # those of the conversation
+    assert len(table.named("put_item")) == 3  # those of the conversation
     bodies.unavailable = False
     assert store.read_message(key, sent.message.id) is None
     assert store.put_message(TENANT, sent) is None
@@ -515,7 +570,7 @@ CALLS: dict[str, tuple[str, Callable[[WarmDynamoDB, ConversationKey], object]]] 
     "list": ("query", lambda store, _: store.list_conversations(TENANT, "ada", limit=1, cursor=None)),
     "heads": ("batch_get_item", lambda store, _: store.list_conversations(TENANT, "ada", limit=1, cursor=None)),
     "touch": ("update_item", lambda store, key: store.touch(key, now_ms=NOW_MS + DAY_MS)),
-    "touched": ("get_item", lambda store, key: store.touch(key, now_ms=NOW_MS)),
+    "touched": ("query", lambda store, key: store.touch(key, now_ms=NOW_MS)),
     "put": ("put_item", lambda store, key: store.put_message(TENANT, StoredMessage(message(key)))),
     "message": ("get_item", lambda store, key: store.read_message(key, ids.mint(NOW_MS))),
     "newest": ("query", lambda store, key: store.newest_id(key)),

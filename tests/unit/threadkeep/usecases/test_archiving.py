@@ -9,21 +9,25 @@ from typing import Any, Final
 import pytest
 
 from tests.support.archiving import DAY_MS, REGIONS, Crashed, Resting
-from tests.support.conversations import noise
+from tests.support.conversations import message, noise, text_parts
 from tests.support.house import House, house
-from threadkeep.domain import times
+from threadkeep.domain import ids, times
+from threadkeep.domain.archive import unarchived_until_ms
 from threadkeep.domain.bounds import (
     ARCHIVE_IDLE_MS,
     ARCHIVE_LEASE_MS,
     ARCHIVE_SETTLE_MS,
     FRAME_BYTES_MAX,
+    ID_AHEAD_MS_MAX,
     PULSE_EVERY_MS,
     RETENTION_MARGIN_MS,
     SEGMENT_BYTES_MAX,
 )
 from threadkeep.domain.erasure import ErasureJob
 from threadkeep.domain.errors import WarmUnavailable
+from threadkeep.domain.model import StoredMessage
 from threadkeep.usecases import segmenting
+from threadkeep.usecases.tiers import Tiers
 
 __all__ = ["house"]
 
@@ -114,6 +118,48 @@ def test_a_woken_conversation_goes_cold_again_beside_what_is_cold_already(house:
     resting.go_cold()
     resting.check_cold()
     assert [manifest.count for manifest in resting.manifests] == [2, 1]
+
+
+def unnoted(resting: Resting, at_ms: int) -> str:
+    """A message of which the pulse says nothing, as where another region's write took that along."""
+    stored = StoredMessage(message(resting.key, text_parts("late"), id=ids.mint(at_ms)))
+    assert resting.house.warm.put_message(resting.key.tenant, stored) is None
+    resting.said[stored.message.id] = stored
+    return stored.message.id
+
+
+@pytest.mark.parametrize("ahead_ms", [0, ID_AHEAD_MS_MAX])
+def test_what_readers_look_for_in_no_segment_is_in_none_whatever_the_pulse_says(house: House, ahead_ms: int) -> None:
+    resting = said(house, "one", "two")
+    resting.rest()
+    late = unnoted(resting, house.clock.ms + ahead_ms)
+    until_ms = unarchived_until_ms(late, idle_ms=ARCHIVE_IDLE_MS)
+    tiers = Tiers.of(house.services)
+    while late in resting.warm:
+        outcome = resting.pass_()
+        assert outcome is not None
+        assert (outcome.state == "cold") == (resting.warm == set())
+        resting.check_readable()
+        assert tiers.has_message(resting.key, late)
+        is_archived = any(manifest.last >= late for manifest in resting.manifests)
+        assert is_archived == (house.clock.ms >= until_ms) != tiers.is_fresh(late)
+        if resting.warm == {late} and not is_archived:
+            assert resting.due_at == times.to_rfc3339(until_ms), "it is looked at again when it may be archived"
+    resting.check_cold()
+
+
+def test_all_of_a_conversation_is_in_no_segment_as_long_as_its_own_id_is_young(house: House) -> None:
+    resting = said(house)
+    old = unnoted(resting, house.clock.ms - 9 * DAY_MS)  # brought in from elsewhere
+    house.warm.active_at[resting.key] = times.to_rfc3339(house.clock.ms - 40 * DAY_MS)
+    house.warm.due_at[resting.key] = times.to_rfc3339(house.clock.ms)
+    outcome = resting.pass_()
+    assert outcome is not None
+    assert (outcome.state, outcome.archived) == ("settling", 0)
+    assert resting.due_at == times.to_rfc3339(unarchived_until_ms(resting.conversation, idle_ms=ARCHIVE_IDLE_MS))
+    assert Tiers.of(house.services).has_message(resting.key, old)
+    resting.go_cold()
+    resting.check_cold()
 
 
 def test_late_and_back_dated_messages_are_archived_in_their_place(house: House) -> None:

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 import pytest
 
-from tests.support.house import PHONE, WORKER
-from tests.support.regions import US, RegionHouse, Regions, regions
+from tests.support.house import PHONE, WORKER, Device
+from tests.support.regions import EU, US, RegionHouse, Regions, regions
 from threadkeep import telemetry
 from threadkeep.domain import ids, times
 from threadkeep.domain.bounds import ID_AHEAD_MS_MAX, LEASE_MS, PULSE_EVERY_MS, RETENTION_AGAIN_MS, RETENTION_MARGIN_MS
@@ -21,9 +21,18 @@ from threadkeep.usecases.retention import as_known_everywhere
 
 __all__ = ["regions"]
 
+BOB: Final = Device(connection="bob=", user="bob")
 DAY_MS: Final = 24 * 60 * 60_000
 END_MS: Final = DAY_MS + PULSE_EVERY_MS
 """From the last activity to the retention's end."""
+
+
+def archived(regions: Regions) -> list[str]:
+    """Let home's archive run; what became of what had fallen due."""
+    eu = regions.eu
+    with regions.serving_from(eu):
+        plan(eu.services, days_back=2)
+        return [archive(eu.services, msgspec.convert(job, DueEntry)).state for job in eu.archive_queue.take()]
 
 
 class Ending:
@@ -44,11 +53,8 @@ class Ending:
 
     def archived(self, after_ms: int = RETENTION_MARGIN_MS + 1_000) -> list[str]:
         """Let home's archive run so much later; what became of what had fallen due."""
-        eu = self.regions.eu
         self.regions.clock.ms += after_ms
-        with self.regions.serving_from(eu):
-            plan(eu.services, days_back=2)
-            return [archive(eu.services, msgspec.convert(job, DueEntry)).state for job in eu.archive_queue.take()]
+        return archived(self.regions)
 
     @property
     def due_ms(self) -> int:
@@ -90,21 +96,84 @@ def test_what_another_region_was_told_a_moment_before_the_end_keeps_the_conversa
     assert ending.read(regions.eu) == ending.read(regions.us) == [late, ending.question]
 
 
-def test_it_is_kept_too_where_the_archive_has_written_over_the_pulse_that_says_so(ending: Ending) -> None:
-    """Of two pulses the table keeps the one written last: here home's, with an old activity and a new due date."""
+def test_what_the_archive_files_leaves_the_activity_that_another_region_has_noted(ending: Ending) -> None:
+    """Of two writes of one item the later stands as a whole. The archive's is the later one, and of another item."""
     regions = ending.regions
     late = ending.say_in_us()
+    active_at = times.to_rfc3339(regions.clock.ms)
     regions.clock.ms += RETENTION_MARGIN_MS + 1_000
     eu = regions.eu
     with regions.serving_from(eu):
         plan(eu.services, days_back=2)  # while the two regions cannot hear each other
     regions.replicate()
-    assert regions.us.warm.active_at[ending.key] == eu.warm.active_at[ending.key], "what us had noted is lost"
+    assert eu.warm.active_at[ending.key] == regions.us.warm.active_at[ending.key] == active_at
     with regions.serving_from(eu):
         states = [archive(eu.services, msgspec.convert(job, DueEntry)).state for job in eu.archive_queue.take()]
     assert states == ["active"]
     regions.settle()
     assert ending.read(eu) == ending.read(regions.us) == [late, ending.question]
+
+
+def test_a_message_whose_id_is_older_than_its_activity_keeps_the_conversation_as_long_as_any_other(
+    regions: Regions,
+) -> None:
+    """A client offline has minted its id long before it could send it: the id alone tells nothing of the activity."""
+    eu, us = regions.eu, regions.us
+    conversation = eu.conversation(retention_days=1)
+    question = eu.message(conversation)
+    regions.settle()
+    regions.clock.ms += DAY_MS // 2
+    second = eu.message(conversation, question)
+    regions.settle()
+    queued = us.new_id()
+    regions.clock.ms += DAY_MS // 2 + RETENTION_MARGIN_MS + 60_000
+    third = us.message(conversation, second, message=queued)  # eu has not been given it yet
+    said_ms = regions.clock.ms
+    assert archived(regions) == ["active"]
+    regions.settle()
+    for hours in (11, 12):
+        regions.clock.ms = said_ms + hours * 60 * 60_000 + RETENTION_MARGIN_MS
+        assert archived(regions) in ([], ["active"])
+        regions.settle()
+    for house in (eu, us):
+        shown = house.ok(PHONE, "message.list", conversation=conversation, leaf="all")["messages"]
+        assert [message["id"] for message in shown] == sorted([question, second, third], reverse=True)
+    regions.clock.ms = said_ms + END_MS + RETENTION_MARGIN_MS + 1_000
+    assert archived(regions) == ["expired"]
+
+
+def test_it_is_kept_through_a_partition_at_its_end(regions: Regions) -> None:
+    eu, us = regions.eu, regions.us
+    conversation = eu.conversation(retention_days=1)
+    question = eu.message(conversation)
+    regions.settle()
+    queued = us.new_id()
+    regions.clock.ms += DAY_MS - 60 * 60_000
+    us.message(conversation, question, message=queued)
+    us.warm.unavailable = True
+    regions.clock.ms += 60 * 60_000 + RETENTION_MARGIN_MS + 2 * 60_000
+    assert archived(regions) == ["ending"]
+    us.warm.unavailable = False
+    regions.settle()
+    assert {house.say(PHONE, "conversation.get", conversation=conversation)["type"] for house in (eu, us)} == {
+        "conversation.get.ok"
+    }
+    regions.clock.ms += RETENTION_AGAIN_MS + 1
+    assert archived(regions) == ["active"]
+
+
+def test_where_a_head_was_put_back_its_own_retention_counts(regions: Regions) -> None:
+    eu, us = regions.eu, regions.us
+    conversation = eu.conversation(retention_days=1)
+    regions.clock.ms += 5
+    us.evacuate(EU)
+    us.ok(BOB, "conversation.create", conversation=conversation)
+    regions.settle()
+    regions.settle()
+    us.evacuate()
+    assert us.say(PHONE, "conversation.get", conversation=conversation)["type"] == "conversation.get.ok"
+    regions.clock.ms += END_MS + RETENTION_MARGIN_MS + 1_000
+    assert archived(regions) == ["expired"]
 
 
 def test_a_region_that_cannot_be_asked_puts_it_off_and_what_it_knew_counts_afterwards(
