@@ -114,14 +114,15 @@ class World:
         following = path[count] if count < len(path) else None
         return [*(path[-1:] if is_ahead else []), *path[:count][::-1]], following
 
-    def damage(self, chosen: Callable[[], bool]) -> set[str]:
-        """Some members are lost, each with those of its messages that lie nowhere else; these."""
+    def damage(self, chosen: Callable[[set[str]], bool]) -> set[str]:
+        """Some members are lost, as chosen by their messages, each with those that lie nowhere else; these."""
         found: dict[bool, set[str]] = {True: set(), False: set(self.warm)}
         for manifest in self.house.manifests.read(self.key):
-            lost = [chosen() for _ in manifest.members]
-            for member, is_lost in zip(manifest.members, lost, strict=True):
-                read = self.house.cold.read(self.key, manifest, [member])
-                found[is_lost] |= {stored.message.id for stored in read}
+            read = [self.house.cold.read(self.key, manifest, [member]) for member in manifest.members]
+            held = [{stored.message.id for stored in messages} for messages in read]
+            lost = [chosen(messages) for messages in held]
+            for messages, is_lost in zip(held, lost, strict=True):
+                found[is_lost] |= messages
             for number in [number for number, is_lost in enumerate(lost) if is_lost]:
                 damage(self.house, manifest, number)
         return found[True] - found[False]
@@ -267,14 +268,19 @@ def test_whatever_happens_between_pages_each_message_comes_exactly_once(
 def test_damage_hides_nothing_but_what_is_told(world: World, limit: int, data: st.DataObject) -> None:
     """Of every branch all is shown that can be read. A path is right down to the damage, and below without branches."""
     with small_members(), serving(world.house):
-        lost = world.damage(lambda: data.draw(st.booleans()))
+        lost = world.damage(lambda _: data.draw(st.booleans()))
         everything = sorted(world.parents, reverse=True)
         conversation = world.key.conversation
-        shown, told = world.to_the_end(
-            listing.list_messages, ListMessages(conversation=conversation, leaf="all", limit=limit)
-        )
-        assert shown == [message for message in everything if message not in lost]
-        assert lost <= set(_within(everything, told))
+        for before in (
+            None,
+            *data.draw(st.lists(st.sampled_from(everything), max_size=2) if everything else st.just([])),
+        ):
+            shown, told = world.to_the_end(
+                listing.list_messages, ListMessages(conversation=conversation, leaf="all", before=before, limit=limit)
+            )
+            asked = [message for message in everything if before is None or message < before]
+            assert shown == [message for message in asked if message not in lost]
+            assert lost & set(asked) <= set(_within(everything, told))
         leaf = data.draw(st.sampled_from([None, *everything]))
         path = world.path(leaf or (everything[0] if everything else None))
         reads: list[tuple[Callable[..., dict[str, Any]], Any]] = [
@@ -291,6 +297,40 @@ def test_damage_hides_nothing_but_what_is_told(world: World, limit: int, data: s
             assert hidden <= set(_within(everything, told)) or set(path) != set(everything)
             if not told:
                 assert not hidden
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.integers(1, 12), st.integers(0, 2), st.integers(1, 7), st.data())
+def test_damage_that_reaches_around_a_path_hides_none_of_it(
+    length: int, strays: int, limit: int, data: st.DataObject
+) -> None:
+    """All that can be read is of one path: it is shown, however what is lost, with roots dated back, lies around it."""
+    world = World()
+    path: list[str] = []
+    with small_members(), serving(world.house):
+        for number in range(length):
+            path.insert(0, world.put(path[0] if path else None, CREATED_MS + STEP_MS * (number + 1)))
+        others = {world.put(None, CREATED_MS + STEP_MS * data.draw(st.integers(0, length))) for _ in range(strays)}
+        segment = {
+            message: data.draw(st.integers(1 if message in others else 0, 3)) for message in sorted(world.parents)
+        }
+        for number in range(1, 4):
+            world.archive([message for message in world.warm if segment[message] == number])
+            world.sweep(world.warm)
+        lost = world.damage(lambda held: bool(held & others) or data.draw(st.booleans()))
+        conversation = world.key.conversation
+        for read, command in (
+            (listing.list_messages, ListMessages(conversation=conversation, leaf=path[0], limit=limit)),
+            (context.read, ReadContext(conversation=conversation, leaf=path[0], max_messages=limit)),
+        ):
+            found, told = world.to_the_end(read, command)
+            assert found == [message for message in path if message not in lost]
+            assert lost & set(path) <= set(_within(path, told))
+            # What reaches around a page's end may be told by both pages, each time as the same.
+            count = sum(stretch.count for stretch in set(told))
+            assert count <= len(lost)
+            assert others or count == len(lost)
+            assert read is context.read or limit < length or len(told) == len(set(told))
 
 
 def _within(messages: list[str], told: list[Damaged]) -> list[str]:

@@ -5,17 +5,19 @@
     16 bytes  id
     16 bytes  parent, zeros for a root
     4 bytes   what this element and all pushed before it take (big-endian, modulo 2**32); written by the tier
-    1 byte    format
+    2 bytes   CRC-CCITT (big-endian) of the format's number, the id, the parent and what follows
     n bytes   raw DEFLATE (RFC 1951), with a preset dictionary, of a JSON object in UTF-8
 
 Not the table's packing: the facts that stand beside a body there are inside here, and what is known already (the
-conversation, the id, the time in it) is not. There is no checksum: this is a cache, and what has to be certain of its
-bytes is the table.
+conversation, the id, the time in it) is not. This is a cache, so that what is not as it was written is as good as
+missing; but a changed byte may well unpack to another text, and nobody would know. One byte that was changed is always
+found, or two neighbours; of whatever else, elements of another format too, all but one in 65,536.
 """
 
 from __future__ import annotations
 
 import zlib
+from binascii import crc_hqx
 from typing import Final, Literal
 from uuid import UUID
 
@@ -37,7 +39,8 @@ _HEAD_BYTES: Final = 36
 SEVERAL_ELEMENT: Final = b"several"
 """In place of a first message: `threadkeep.domain.tail.SEVERAL`. In the scripts too (``first.lua``)."""
 _COUNT: Final = bytes(4)
-_FORMAT: Final = b"\x02"
+_FORMAT: Final = b"\x03"
+_CHECK_BYTES: Final = 2
 _RAW: Final = -15
 """zlib's word for DEFLATE without a header of its own, in its largest window."""
 _LEVEL: Final = 6
@@ -92,15 +95,17 @@ def to_element(stored: StoredMessage) -> bytes:
     )
     packer = _PACKER.copy()
     packed = packer.compress(encode(rest)) + packer.flush()
-    return to_binary(message.id) + (to_binary(message.parent) if message.parent else _ROOT) + _COUNT + _FORMAT + packed
+    links = to_binary(message.id) + (to_binary(message.parent) if message.parent else _ROOT)
+    return links + _COUNT + _check(links, packed) + packed
 
 
 def from_element(conversation: str, element: bytes) -> StoredMessage | None:
-    """The message again; None where it is of a format that this version does not know."""
-    if element[_HEAD_BYTES : _HEAD_BYTES + 1] != _FORMAT:
+    """The message again; None where it is of a format that this version does not know, or not as it was written."""
+    check, packed = element[_HEAD_BYTES:][:_CHECK_BYTES], element[_HEAD_BYTES + _CHECK_BYTES :]
+    if check != _check(element[: 2 * _ID_BYTES], packed):
         return None
     unpacker = zlib.decompressobj(_RAW, zdict=_DICTIONARY)
-    rest = _REST.decode(unpacker.decompress(element[_HEAD_BYTES + 1 :]) + unpacker.flush())
+    rest = _REST.decode(unpacker.decompress(packed) + unpacker.flush())
     identifier = id_of(element)
     message = Message(
         id=identifier,
@@ -119,6 +124,11 @@ def from_element(conversation: str, element: bytes) -> StoredMessage | None:
         reply=rest.reply,
     )
     return StoredMessage(message, rest.epoch)
+
+
+def _check(links: bytes, packed: bytes) -> bytes:
+    """Not of the count, which is the tier's and changes."""
+    return crc_hqx(packed, crc_hqx(_FORMAT + links, 0)).to_bytes(_CHECK_BYTES)
 
 
 def _tokens(parts: Parts | UnsetType, usage: JsonObject | UnsetType) -> Tokens:

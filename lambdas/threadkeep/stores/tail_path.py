@@ -30,8 +30,8 @@ def tail_of(
     ``first`` is the element of the conversation's first message, its id alone (16 bytes), or `SEVERAL_ELEMENT`; empty:
     not known.
 
-    The path ends before an element that this version cannot read: another version has written it, and it is as good
-    as missing.
+    The path ends before an element that cannot be read: another version has written it, or its bytes have changed, and
+    it is as good as missing.
     """
     found = first_from(key.conversation, first)
     if leaf is UNSET:

@@ -67,7 +67,8 @@ def _list_all(services: Services, caller: Caller, command: ListMessages) -> Repl
         more = page.more or len(fitted) < len(found)
         cursor = found[len(fitted) - 1].id if fitted and more else None
         between = [message.id for message in found[: len(fitted)]]
-        damaged = history.damaged_in(before=before, down_to=cursor, between=between)
+        # What reaches over a cursor was told by the page that gave it; over a `before`, by nobody.
+        damaged = history.damaged_in(before=command.cursor, down_to=cursor, between=between)
         if len(fitted) <= 1 or frames.holds(fitted, damaged):
             break
         fitted.pop()

@@ -172,8 +172,8 @@ class History:
         """From a message to its root, newest first, as far as the bound (exclusive); read as it is asked for.
 
         It ends where it names a message that is not here (yet), nor in any other region. Where that message may lie in
-        a stretch that no bucket can give, it goes on with the newest message before that stretch: without branches,
-        that is right.
+        a stretch that no bucket can give, it goes on with the newest message before that one, even where the stretch
+        reaches around it: without branches, that is right.
         """
         wanted = start
         while wanted is not None and (after is None or wanted > after):
@@ -182,21 +182,14 @@ class History:
                 yield stored
                 wanted = stored.message.parent
                 continue
-            lost = [place.member for place in self._lost_places(wanted)]
-            if not lost:
+            if not self.is_lost(wanted):
                 self.missing = wanted if self._gaps.are_possible else None
                 return
-            first, last = min(member.first for member in lost), max(member.last for member in lost)
-            below = self.page(before=first, after=after, limit=self._batch)
-            wanted = below.messages[0].message.id if below.messages else None
-            # What else is lost of the way down to there is told with it, as one, though it may reach farther.
-            lost += [
-                member
-                for member in (place.member for place in self._segments.lost.values())
-                if member.first < first and member.last > (wanted or after or "")
-            ]
-            stretch = Damaged(min(member.first for member in lost), last, sum(member.count for member in lost))
-            self._passed[stretch] = wanted
+            below = self.page(before=wanted, after=after, limit=self._batch)
+            following = below.messages[0].message.id if below.messages else None
+            for stretch in self._lost_between(wanted, following or after or ""):
+                self._passed.setdefault(stretch, following)
+            wanted = following
 
     def known_path(self, start: str | None) -> Iterator[StoredMessage]:
         """The path as far as it has been read already, or read along."""
@@ -322,6 +315,21 @@ class History:
     def _lost_places(self, message: str) -> list[Place]:
         lost = self._segments.lost.values()
         return [place for place in self._segments.places_of(message) if place in lost]
+
+    def _lost_between(self, message: str, floor: str) -> list[Damaged]:
+        """What is lost of the way from a message (inclusive) down to another (exclusive), or may be.
+
+        As one, but for what reaches beyond that way: that may be met again, by a later page too, which then says the
+        same of it.
+        """
+        lost = [place.member for place in self._segments.lost.values()]
+        met = [member for member in lost if member.first <= message and member.last > floor]
+        within = [member for member in met if member.first > floor and member.last <= message]
+        beyond = [Damaged(member.first, member.last, member.count) for member in met if member not in within]
+        if not within:
+            return beyond
+        first, last = min(member.first for member in within), max(member.last for member in within)
+        return [*beyond, Damaged(first, last, sum(member.count for member in within))]
 
     def _from_segments(self, found: Iterator[StoredMessage]) -> Iterator[StoredMessage]:
         for stored in found:

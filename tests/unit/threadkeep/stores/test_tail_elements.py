@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pytest
 from msgspec import Raw
@@ -11,6 +12,7 @@ from tests.support.conversations import awkward_object, message, noise_of_three_
 from threadkeep.domain.bounds import FRAME_BYTES_MAX
 from threadkeep.domain.json_values import encode
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage, Tokens
+from threadkeep.stores import tail_elements
 from threadkeep.stores.tail_elements import from_element, id_of, parent_of, to_element
 from threadkeep.stores.tail_path import tail_of
 
@@ -56,19 +58,33 @@ def test_what_fits_no_frame_keeps_how_large_it_is_and_how_many_tokens_it_takes()
 
 def test_a_short_message_takes_little_more_than_its_ids_and_its_text() -> None:
     for text in ("Thanks!", "Qwxz 7?"):
-        assert len(to_element(StoredMessage(message(KEY, text_parts(text))))) <= 16 + 16 + 4 + 1 + len(text) + 14
+        assert len(to_element(StoredMessage(message(KEY, text_parts(text))))) <= 16 + 16 + 4 + 2 + len(text) + 14
 
 
 def test_a_path_ends_before_what_another_version_has_written() -> None:
     """Its format cannot be read here: as good as missing, so that the table is asked for it."""
-    root = StoredMessage(message(KEY))
-    middle = StoredMessage(message(KEY, parent=root.message.id))
+    root = StoredMessage(message(KEY, id=KEY.conversation))
+    middle = StoredMessage(message(KEY, id=PARENT, parent=root.message.id))
     newest = StoredMessage(message(KEY, parent=middle.message.id))
     path = [to_element(each) for each in (newest, middle, root)]
-    path[1] = path[1][:36] + b"\x63" + path[1][37:]
+    with mock.patch.object(tail_elements, "_FORMAT", b"\x63"):
+        path[1] = to_element(middle)
     tail = tail_of(KEY, owner="ann", leaf=newest.message.id, path=path)
     assert tail.messages == (newest,)
     assert tail.following == middle.message.id
+
+
+@pytest.mark.parametrize("changed", [0x01, 0x80, 0xFF])
+def test_an_element_that_is_not_as_it_was_written_is_as_good_as_missing(changed: int) -> None:
+    """Nor is it taken for another text. Only the count, which the tier writes, may be another."""
+    said = message(KEY, text_parts("hello world, and some more words"), id=KEY.conversation, parent=PARENT)
+    element = to_element(StoredMessage(said))
+    kept = from_element(KEY.conversation, element)
+    for at in range(len(element)):
+        other = element[:at] + bytes([element[at] ^ changed]) + element[at + 1 :]
+        assert from_element(KEY.conversation, other) == (kept if 32 <= at < 36 else None)
+    assert from_element(KEY.conversation, element[:-1]) is None
+    assert from_element(KEY.conversation, element[:36]) is None
 
 
 def test_the_element_of_one_conversation_says_nothing_of_it() -> None:

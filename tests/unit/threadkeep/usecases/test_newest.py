@@ -132,6 +132,22 @@ def test_a_live_stream_is_not_on_the_page_but_its_path_is(tale: Tale) -> None:
     assert ids_of(newest(tale)) == [question]
 
 
+@pytest.mark.parametrize("nth", [0, 2, 4])
+def test_what_has_changed_in_the_cache_is_read_from_the_table(tale: Tale, nth: int) -> None:
+    """It failed the newest page and every context, for as long as it was in the tail; or gave another text."""
+    chain = tale.chain(5)
+    expected = newest(tale)["messages"]
+    assert newest(tale)["tier"] == "hot"
+    elements = tale.house.hot._conversations[tale.key].tail
+    element = elements[chain[nth]]
+    for at in range(36, len(element)):
+        elements[chain[nth]] = element[:at] + bytes([element[at] ^ 1]) + element[at + 1 :]
+        reply = newest(tale)
+        assert (reply["messages"], reply["tier"]) == (expected, "warm")
+        context = tale.house.ok(PHONE, "context.read", conversation=tale.conversation)
+        assert context["messages"] == expected[::-1]
+
+
 def test_a_deleted_conversation_is_not_found_however_hot_it_is(tale: Tale) -> None:
     house = tale.house
     tale.chain(5)

@@ -454,7 +454,55 @@ def test_damage_that_reaches_down_past_where_the_path_goes_on_is_told(tale: Tale
         shown = [message["id"] for reply in found for message in reply["messages"]]
         assert shown == [chain[7], chain[6], chain[2], chain[1]]
         told = [stretch for reply in found for stretch in reply.get("damaged", ())]
-        assert {"first": chain[0], "last": chain[5], "count": 4} in told
+        assert {"first": chain[0], "last": chain[3], "count": 2} in told
+        assert {"first": chain[4], "last": chain[5], "count": 2} in told
+
+
+def test_a_path_shows_what_damage_reaches_around(tale: Tale) -> None:
+    """One dated back stands before all others, in the lost member of the newest: none of those between was shown."""
+    old = tale.old_id(tale.house.clock.ms - 1_000)
+    chain = tale.chain(3)
+    tale.rest()
+    tale.archive(chain)
+    leaf, other_root = tale.put(chain[-1]), tale.put(None, id=old)
+    tale.rest()
+    tale.damage(tale.archive([other_root, leaf]), 0)
+    told = [{"first": other_root, "last": leaf, "count": 2}]
+    for fields in ({"leaf": leaf}, {"leaf": "all"}, {}):
+        tale.house.lose_hot()
+        reply = tale.house.ok(PHONE, "message.list", conversation=tale.conversation, **fields)
+        assert ([message["id"] for message in reply["messages"]], reply["damaged"]) == (chain[::-1], told)
+    reply = tale.house.ok(PHONE, "context.read", conversation=tale.conversation)
+    assert ([message["id"] for message in reply["messages"]], reply["damaged"]) == (chain, told)
+
+
+def test_damage_around_readable_messages_is_told_each_time_as_the_same(tale: Tale) -> None:
+    """Once where one page meets it twice; a later page cannot know, and says no other numbers."""
+    chain = tale.chain(6)
+    tale.rest()
+    tale.archive(chain[1:3])
+    tale.damage(tale.archive([chain[0], chain[4]]), 0)
+    tale.damage(tale.archive([chain[3]]), 0)
+    around, within = (
+        {"first": chain[0], "last": chain[4], "count": 2},
+        {"first": chain[3], "last": chain[3], "count": 1},
+    )
+    for limit, expected in ((100, [around, within]), (1, [around, within, around])):
+        found = pages(tale.house, tale.conversation, leaf=chain[5], limit=limit)
+        assert [message["id"] for reply in found for message in reply["messages"]] == [chain[5], chain[2], chain[1]]
+        assert [stretch for reply in found for stretch in reply.get("damaged", ())] == expected
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+@pytest.mark.parametrize("before", [3, 4, 5])
+def test_a_page_of_all_branches_before_a_lost_message_tells_of_it(tale: Tale, before: int, limit: int) -> None:
+    chain = tale.chain(6)
+    tale.rest()
+    tale.damage(tale.archive(chain[2:5]), 0)
+    found = pages(tale.house, tale.conversation, leaf="all", before=chain[before], limit=limit)
+    assert [message["id"] for reply in found for message in reply["messages"]] == [chain[1], chain[0]]
+    told = [stretch for reply in found for stretch in reply.get("damaged", ())]
+    assert told == [{"first": chain[2], "last": chain[4], "count": 3}]
 
 
 def test_the_tail_that_a_cold_page_warms_serves_the_next_one(tale: Tale) -> None:
