@@ -54,7 +54,7 @@ def test_the_receipt_is_told_as_it_grows_until_nothing_is_left(
         "table  eu-central-1  pass 0: 0 of 0 removed, running",
         "table  eu-central-1  pass 1: 3 of 3 removed, running",
         "table  eu-central-1  pass 2: 6 of 6 removed, done",
-        "done: no store holds anything of it",
+        "done: no store holds anything of it (deleted by its owner)",
         f"stays until {TIME}: backups",
     ]
     assert err.startswith("deleted: nobody can read it any more.")
@@ -80,3 +80,17 @@ def test_what_is_not_there_or_no_id_is_one_line(served: FakeServer, capsys: pyte
     served.refuse("conversation.delete", "bad_request")
     assert main(["delete", "mine", *where]) == 2
     assert line_on_stderr(capsys) == "mine is no id: `threadkeep history` lists those of conversations"
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("owner", "deleted by its owner"),
+        ("produce", "deleted by a server of its tenant, not by its owner"),
+        ("retention", "its retention had run out"),
+        ("a reason of a later version", "a reason of a later version"),
+    ],
+)
+def test_the_receipt_says_who_ended_it(reason: str, said: str) -> None:
+    receipt: Any = {"reason": reason, "state": "done", "lines": [], "stays": []}
+    assert deleting._lines(receipt) == [f"done: no store holds anything of it ({said})"]

@@ -14,6 +14,11 @@ from threadkeep_client.cli.terminal import printable
 from threadkeep_client.keeping import Erasure
 
 _POLLS: Final = Backoff(base_s=1.0, ceiling_s=15.0, floor_s=1.0)
+_ENDED_BY: Final = {
+    "owner": "deleted by its owner",
+    "produce": "deleted by a server of its tenant, not by its owner",
+    "retention": "its retention had run out",
+}
 
 
 async def delete(target: Target, conversation: str, *, as_json: bool) -> int:
@@ -58,6 +63,7 @@ def _lines(erasure: Erasure) -> list[str]:
         for line in erasure["lines"]
     ]
     if erasure["state"] == "done":
-        lines.append("done: no store holds anything of it")
+        reason = _ENDED_BY.get(erasure["reason"], erasure["reason"])
+        lines.append(f"done: no store holds anything of it ({reason})")
         lines += [f"stays until {one['until']}: {one['what']}" for one in erasure["stays"]]
     return [printable(line) for line in lines]
