@@ -236,6 +236,22 @@ class Client(KeepingMethods):
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
+    async def respond(self, conversation: str, *, parent: str, reply: str, fork: bool = False) -> None:
+        """Ask the deployment's responder for an answer; with the same ids it is asked again for the same one.
+
+        Args:
+            conversation: its id.
+            parent: the message to be answered.
+            reply: id of the answer, minted by the caller, greater than the parent's.
+            fork: a branch is meant: another answer to the same message.
+
+        Raises:
+            ConflictError: `no_responder`: none is deployed, so a worker has to answer.
+        """
+        await self.connection.request(
+            "message.respond", conversation=conversation, parent=parent, reply=reply, **given(fork=fork or None)
+        )
+
     def produce(
         self,
         conversation: str,

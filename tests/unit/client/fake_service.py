@@ -47,6 +47,7 @@ class FakeService:
     lease_ms: int = 600_000
     hot_away: bool = False
     store: FakeStore | None = None
+    responder: Callable[[Json], None] | None = None
     conversations: dict[str, Json] = field(default_factory=dict)
     messages: dict[str, Kept] = field(default_factory=dict)
     streams: dict[str, streams.Stream] = field(default_factory=dict)
@@ -132,7 +133,15 @@ class FakeService:
         told = {name: request[name] for name in names if name in request}
         message = self.put(request["message"], **told | {"parts": self._parts(request["parts"])})
         await self.tell(conversation, {"type": "message.created", "message": fit(message)})
+        if "reply" in request and "status" not in request and self.responder is not None:
+            self.responder(request)
         return {"message": fit(message)}
+
+    async def _message_respond(self, request: Json) -> Json:
+        if self.responder is None:
+            raise Refused("conflict", reason="no_responder")
+        self.responder(request)
+        return {"reply": request["reply"]}
 
     async def _blob_create(self, request: Json) -> Json:
         if request["bytes"] > UPLOAD_BYTES_MAX:

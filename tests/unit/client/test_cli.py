@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -370,19 +371,47 @@ def test_history_for_people_and_for_programs(
 
 
 @pytest.mark.parametrize(
-    ("action", "command"),
+    ("action", "command", "told"),
     [
-        ("conversation.get", ["history", "mine"]),
-        ("message.list", ["history", "01890a5d-ac96-774b-bcce-b302099a8057", "--leaf", "mine"]),
-        ("conversation.subscribe", ["chat", "mine"]),
+        ("conversation.get", ["history", "mine"], "mine is no id: `threadkeep history` lists those of conversations"),
+        (
+            "message.list",
+            ["history", "01890a5d-ac96-774b-bcce-b302099a8057", "--leaf", "mine"],
+            "--leaf mine is no id of a message, nor `all`: with --leaf all, `threadkeep history` shows them",
+        ),
+        (
+            "conversation.subscribe",
+            ["chat", "mine"],
+            "mine is no id: `threadkeep history` lists those of conversations",
+        ),
     ],
 )
 def test_an_id_that_is_none_is_named(
-    served: FakeServer, capsys: pytest.CaptureFixture[str], action: str, command: list[str]
+    served: FakeServer, capsys: pytest.CaptureFixture[str], action: str, command: list[str], told: str
 ) -> None:
     served.refuse(action, "bad_request")
     assert main([*command, "--url", served.url, "--token", "t"]) == 2
-    assert line_on_stderr(capsys) == "mine is no id: `threadkeep history` lists those of conversations"
+    assert line_on_stderr(capsys) == told
+
+
+def test_a_branch_of_no_conversation_is_told(served: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "--leaf", "all", "--url", served.url, "--token", "t"]) == 2
+    assert line_on_stderr(capsys).startswith("--leaf ends a branch of a conversation: say which one")
+    assert served.requests == []
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    declared = tomllib.loads((Path(__file__).parents[3] / "clients" / "python" / "pyproject.toml").read_text())
+    assert capsys.readouterr().out == f"threadkeep {declared['project']['version']}\n"
+
+
+def test_the_help_of_an_import_says_what_counts_as_its_activity(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["import", "--help"])
+    assert "count as active from the import on" in " ".join(capsys.readouterr().out.split())
 
 
 def test_no_conversations(served: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
@@ -404,9 +433,75 @@ def test_chat_sends_lines_and_shows_what_is_answered(
     assert fold(op for append in served.sent("stream.append")[:2] for op in append["ops"])[0]["type"] == "text"
 
 
+class FakeResponder:
+    """Answers in the server's own loop, a while after it was asked for the last time it needs."""
+
+    def __init__(self, server: FakeServer, text: str, *, asked_times: int = 1) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self._service, self._text, self._asked_times = server.service, text, asked_times
+        self._tasks: set[asyncio.Task[None]] = set()
+        server.service.responder = self
+
+    def __call__(self, request: dict[str, Any]) -> None:
+        self.asked.append(request)
+        if len(self.asked) == self._asked_times:
+            self._tasks.add(asyncio.get_running_loop().create_task(self._answer(request)))
+
+    async def _answer(self, request: dict[str, Any]) -> None:
+        where = {"conversation": request["conversation"]}
+        parent = request["parent" if request["action"] == "message.respond" else "message"]
+        opening = {"message": request["reply"], "parent": parent, "role": "assistant", "producer": "r"}
+        epoch = (await self._service.carry_out({"action": "stream.open", **where, **opening}))["epoch"]
+        stream = {**where, "stream": request["reply"], "epoch": epoch}
+        for offset, ops in enumerate([["text", 0, piece]] for piece in (self._text[:3], self._text[3:])):
+            await self._service.carry_out({"action": "stream.append", **stream, "offset": offset, "ops": ops})
+        await self._service.carry_out({"action": "stream.close", **stream, "offset": 2, "status": "complete"})
+
+
+@pytest.mark.parametrize("asked_times", [1, 2])
+def test_chat_asks_for_an_answer_and_shows_it(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, asked_times: int
+) -> None:
+    monkeypatch.setattr("threadkeep_client.cli.chat._SOON_S", 20.0 if asked_times == 1 else 0.05)
+    responder = FakeResponder(served, "The Nile.", asked_times=asked_times)
+    monkeypatch.setattr("sys.stdin", iter(["Which?\n"]))
+    assert main(["chat", "--url", served.url, "--token", "t"]) == 0
+    assert "assistant> The Nile." in capsys.readouterr().out
+    question, answer = (kept.message for _, kept in sorted(served.service.messages.items()))
+    assert (answer["parent"], question["reply"]) == (question["id"], answer["id"])
+    assert {asked["reply"] for asked in responder.asked} == {answer["id"]}
+    assert len(served.sent("message.respond")) == asked_times - 1
+
+
+def test_chat_says_once_where_nobody_answers(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("threadkeep_client.cli.chat._SOON_S", 0.05)
+    monkeypatch.setattr("sys.stdin", iter(["Which?\n", "And?\n"]))
+    assert main(["chat", "--url", served.url, "--token", "t"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("nobody answers here") == 1
+    assert "`threadkeep chat --echo`" in out
+    assert ["reply" in request for request in served.sent("message.create")] == [True, False]
+
+
+def test_chat_says_where_an_answer_does_not_come(
+    served: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_SOON_S", "_LATE_S"):
+        monkeypatch.setattr(f"threadkeep_client.cli.chat.{name}", 0.05)
+    FakeResponder(served, "", asked_times=3)
+    monkeypatch.setattr("sys.stdin", iter(["Which?\n"]))
+    assert main(["chat", "--url", served.url, "--token", "t"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("no answer yet") == 1
+    assert "`threadkeep chat --echo`" in out
+
+
 def test_chat_goes_on_with_a_conversation(
     served: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("threadkeep_client.cli.chat._SOON_S", 0.05)
     where = ["--url", served.url, "--token", "t"]
     monkeypatch.setattr("sys.stdin", iter(["first\n"]))
     assert main(["chat", *where]) == 0

@@ -58,6 +58,8 @@ def test_the_receipt_is_told_as_it_grows_until_nothing_is_left(
         f"stays until {TIME}: backups",
     ]
     assert err.startswith("deleted: nobody can read it any more.")
+    assert "at once and again after half an hour" in err
+    assert "where the first pass begins only then, it is the last" in err, "a line may be done at pass 1"
 
 
 def test_programs_are_given_the_receipt_whenever_it_has_changed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import signal
 import subprocess
@@ -287,3 +288,43 @@ def test_ctrl_c_ends_a_download_at_its_next_piece_and_leaves_no_file(served: Fak
             _, err = process.communicate(timeout=30)
     assert (process.returncode, err.splitlines()[-1]) == (130, "threadkeep: interrupted")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "why"), [("nonexist/x", "No such file or directory"), (".", "it is a folder"), ("f/x", "Not a directory")]
+)
+def test_a_place_where_nothing_can_be_written_is_told_before_the_export_is_made(
+    served: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, why: str
+) -> None:
+    (tmp_path / "f").touch()
+    path = tmp_path / place
+    assert run(served, "-o", str(path)) == 2
+    assert line_on_stderr(capsys) == f"{path} cannot be written: {why}"
+    assert served.requests == []
+    assert [each.name for each in tmp_path.iterdir()] == ["f"]
+
+
+def test_programs_are_told_what_the_file_holds_without_its_link(
+    served: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "all.jsonl"
+    with files(CONTENT) as url:
+        FakeExports(served, url=url, url_expires_at="2026-11-29T12:15:00.000Z")
+        assert run(served, "-o", str(path), "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {name: told[name] for name in ("id", "state", "format", "conversations", "messages", "bytes", "file")} == {
+        "id": "e",
+        "state": "done",
+        "format": "jsonl",
+        "conversations": 3,
+        "messages": 7,
+        "bytes": len(CONTENT),
+        "file": str(path),
+    }
+    assert not [name for name in told if name.startswith("url")], "whoever has the link has the file"
+
+
+def test_json_beside_the_export_itself_would_be_neither(served: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(served, "--json") == 2
+    assert line_on_stderr(capsys).startswith("--json needs --output")
+    assert served.requests == []

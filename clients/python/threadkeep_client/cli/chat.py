@@ -1,4 +1,4 @@
-"""`threadkeep chat`: write messages from a terminal, and see live what others answer."""
+"""`threadkeep chat`: write messages from a terminal, ask for answers, and see them grow, whoever gives them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ from threadkeep_client.wire import Message, text_of
 
 _ECHO_PAUSE_S: Final = 0.03
 _ECHO_CHARS: Final = 8
+_SOON_S: Final = 3.0
+"""How long the answer that was asked for may take to begin, before it is asked whether anybody is there to give one."""
+_LATE_S: Final = 30.0
+"""How long it may take after that; a responder that starts from nothing takes some ten seconds."""
+_NOBODY: Final = "(nobody answers here: a worker of yours has to, or `threadkeep chat --echo` does)"
+_SILENCE: Final = "(no answer yet; what comes is shown. `threadkeep chat --echo` answers itself)"
 
 
 async def chat(target: Target, conversation: str | None, *, echo: bool) -> int:
@@ -65,6 +71,7 @@ class Talk:
         self._live: set[str] = set()
         self._quiet = asyncio.Condition()
         self._prompted = False
+        self._asks = worker is None  # until it turns out that nobody is there
 
     async def write(self) -> None:
         """Send every line of input, when nobody is answering."""
@@ -83,6 +90,7 @@ class Talk:
 
     async def _send(self, text: str) -> None:
         name = new_id(after=self._leaf)
+        reply = new_id(after=name) if self._asks else None
         self._shown.add(name)  # its event may come before its reply
         try:
             await self._client.create_message(
@@ -91,15 +99,43 @@ class Talk:
                 parent=self._leaf,
                 message=name,
                 fork=self._left is not None and self._leaf == self._left,
+                reply=reply,
             )
         except ConflictError as error:
             if error.reason != "stale_leaf":
                 raise
             print("(the conversation has gone on meanwhile: read, then send again)")
             return
-        self._leaf = name
+        self._mark(name)  # an answer may have come before this reply
         if self._worker is not None:
             await self._echo(self._worker, name, text)
+        elif reply is not None:
+            await self._wait_for(reply, name)
+
+    async def _wait_for(self, reply: str, question: str) -> None:
+        """Until an answer has begun, whoever gives it; where none does, say so."""
+        if await self._begins(question, _SOON_S):
+            return
+        try:
+            # The same ids: of a responder that is at it already nothing more comes of this.
+            await self._client.respond(self._viewer.conversation, parent=question, reply=reply)
+        except ConflictError as error:
+            if error.reason != "no_responder":
+                raise
+            self._asks = False
+            print(_NOBODY)
+            return
+        if not await self._begins(question, _LATE_S):
+            print(_SILENCE)
+
+    async def _begins(self, question: str, seconds: float) -> bool:
+        """Whether something has come after the question within so many seconds."""
+        try:
+            async with asyncio.timeout(seconds), self._quiet:
+                await self._quiet.wait_for(lambda: bool(self._live) or self._leaf != question)
+        except TimeoutError:
+            return False
+        return True
 
     async def _echo(self, worker: Client, parent: str, text: str) -> None:
         answer = worker.produce(self._viewer.conversation, parent=parent, model="echo")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Coroutine
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 from threadkeep_client.cli.chat import chat
 from threadkeep_client.cli.deleting import delete
-from threadkeep_client.cli.exporting import FORMATS, export_file
+from threadkeep_client.cli.errors import CommandError
+from threadkeep_client.cli.exporting import FORMATS, ExportOptions, export_file
 from threadkeep_client.cli.history import list_conversations, show_history
 from threadkeep_client.cli.importing import ImportOptions, import_file
 from threadkeep_client.cli.replay import ReplaySettings, replay
@@ -38,6 +40,8 @@ def run(arguments: list[str] | None) -> int:
         case "chat":
             running = chat(target, options.conversation, echo=options.echo)
         case "history" if options.conversation is None:
+            if options.leaf is not None:
+                raise CommandError("--leaf ends a branch of a conversation: say which one, by its id")
             running = list_conversations(target, as_json=options.json)
         case "history":
             running = show_history(target, options.conversation, leaf=options.leaf, as_json=options.json)
@@ -45,7 +49,8 @@ def run(arguments: list[str] | None) -> int:
             asked = ImportOptions(as_json=options.json, new_ids=options.new_ids, concurrency=options.concurrency)
             running = import_file(target, options.file, asked)
         case "export":
-            running = export_file(target, options.conversation, form=options.format, path=options.output)
+            wanted = ExportOptions(form=options.format, path=options.output, as_json=options.json)
+            running = export_file(target, options.conversation, wanted)
         case "delete":
             running = delete(target, options.conversation, as_json=options.json)
         case _:
@@ -58,6 +63,7 @@ def run(arguments: list[str] | None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="threadkeep", description="Talk to a Threadkeep deployment.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('threadkeep-client')}")
     commands = parser.add_subparsers(dest="command", required=True)
 
     token = commands.add_parser("token", help="print a token of the local cloud")
@@ -70,9 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--url", help="address of the deployment (else THREADKEEP_URL, else the local cloud that is up)")
     where.add_argument("--token", help="of the user who asks (else THREADKEEP_TOKEN, else minted by the local cloud)")
 
-    talk = commands.add_parser("chat", parents=[where], help="write messages, and see live what others answer")
+    talk = commands.add_parser("chat", parents=[where], help="write messages, and see them answered as it is written")
     talk.add_argument("conversation", nargs="?", help="its id; absent: a new one")
-    talk.add_argument("--echo", action="store_true", help="answer every message with itself, as a worker would")
+    talk.add_argument("--echo", action="store_true", help="where nobody answers: every message is answered with itself")
 
     show = commands.add_parser("history", parents=[where], help="print a conversation, or list them")
     show.add_argument("conversation", nargs="?", help="its id; absent: list the conversations")
@@ -81,7 +87,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("--json", action="store_true", help="one JSON object a line")
 
-    bring = commands.add_parser("import", parents=[where], help="import conversations that were exported elsewhere")
+    bring = commands.add_parser(
+        "import",
+        parents=[where],
+        help="import conversations that were exported elsewhere",
+        description="Import conversations that were exported elsewhere. Messages keep their dates; the conversations "
+        "count as active from the import on, in the list and for their retention.",
+    )
     bring.add_argument("file", type=Path, help="of ChatGPT, Claude or Threadkeep: a JSON file, a zip, or a folder")
     bring.add_argument("--json", action="store_true", help="one line of JSON: what was imported, what refused, and why")
     bring.add_argument("--new-ids", action="store_true", help="other ids than any import before: everything is new")
@@ -91,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     take.add_argument("conversation", nargs="?", help="its id; absent: all of them")
     take.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="form of the file (%(default)s)")
     take.add_argument("-o", "--output", type=Path, help="the file; absent: standard output")
+    take.add_argument("--json", action="store_true", help="one line of JSON: what the file holds; needs --output")
 
     end = commands.add_parser("delete", parents=[where], help="delete a conversation for good; tells its receipt")
     end.add_argument("conversation", help="its id")

@@ -33,8 +33,9 @@ async def delete(target: Target, conversation: str, *, as_json: bool) -> int:
             erasure = await client.delete_conversation(conversation)
         if erasure["state"] != "done":
             print(
-                "deleted: nobody can read it any more. Every store is gone through twice, the second time after half "
-                "an hour, if not set otherwise. That goes on without this command; called again, it tells the rest.",
+                "deleted: nobody can read it any more. Every store is gone through at once and again after half an "
+                "hour, if not set otherwise (where the first pass begins only then, it is the last). That goes on "
+                "without this command; called again, it tells the rest.",
                 file=sys.stderr,
             )
         told: list[str] = []

@@ -75,6 +75,31 @@ async def _in_thread(fetching: _Fetching, url: str) -> None:
         raise
 
 
+def check_place(path: Path) -> None:
+    """See whether a file may be written there, before it is made. Nothing stays of that.
+
+    Raises:
+        CommandError: It may not.
+    """
+    if path.is_dir():
+        raise CommandError(f"{path} cannot be written: it is a folder")
+    with _told(path):
+        _part(path).open("ab").close()
+    _part(path).unlink()
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
 @contextmanager
 def _output(path: Path | None) -> Iterator[IO[bytes]]:
     """Where the bytes go; a file takes its name when the block has ended well."""
@@ -82,13 +107,12 @@ def _output(path: Path | None) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    part = path.with_name(f"{path.name}.part")
+    part = _part(path)
     try:
-        with part.open("wb") as file:
-            yield file
-        part.replace(path)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror or error}") from error
+        with _told(path):
+            with part.open("wb") as file:
+                yield file
+            part.replace(path)
     finally:
         part.unlink(missing_ok=True)
 

@@ -14,8 +14,12 @@ class CommandError(Exception):
 
 
 @contextmanager
-def naming_wrong_ids(*ids: str | None) -> Iterator[None]:
+def naming_wrong_ids(conversation: str | None, *, leaf: str | None = None) -> Iterator[None]:
     """Where the service refuses a request for the form of an id that was given, say which one it is.
+
+    Args:
+        conversation: its id, if one was given.
+        leaf: a message's, or `all`, if one was given.
 
     Raises:
         CommandError: The request in the block was refused as malformed, and one of these is no id.
@@ -23,7 +27,10 @@ def naming_wrong_ids(*ids: str | None) -> Iterator[None]:
     try:
         yield
     except BadRequestError as error:
-        for name in ids:
-            if name is not None and not ID_PATTERN.fullmatch(name):
-                raise CommandError(f"{name} is no id: `threadkeep history` lists those of conversations") from error
+        if conversation is not None and not ID_PATTERN.fullmatch(conversation):
+            told = f"{conversation} is no id: `threadkeep history` lists those of conversations"
+            raise CommandError(told) from error
+        if leaf is not None and leaf != "all" and not ID_PATTERN.fullmatch(leaf):
+            told = f"--leaf {leaf} is no id of a message, nor `all`: with --leaf all, `threadkeep history` shows them"
+            raise CommandError(told) from error
         raise

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, get_args
 
@@ -14,7 +16,7 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from rich.progress import Progress as Bar
 
 from threadkeep_client.backoff import Backoff
-from threadkeep_client.cli.downloading import Progress, download
+from threadkeep_client.cli.downloading import Progress, check_place, download
 from threadkeep_client.cli.errors import CommandError, naming_wrong_ids
 from threadkeep_client.cli.target import Target
 from threadkeep_client.cli.terminal import counted
@@ -36,16 +38,30 @@ _REASONS: Final = {
 """The codes by which an export fails (protocol, section 7)."""
 
 
-async def export_file(target: Target, conversation: str | None, *, form: ExportFormat, path: Path | None) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """What was asked for; without a path the file goes to standard output."""
+
+    form: ExportFormat = "jsonl"
+    path: Path | None = None
+    as_json: bool = False
+
+
+async def export_file(target: Target, conversation: str | None, options: ExportOptions) -> int:
     """Export a conversation, or all of the user's, to a file or standard output; returns the exit code.
 
     Raises:
         CommandError: The export failed, or its file cannot be had or written.
         ThreadkeepError: As any request.
     """
+    path = options.path
+    if path is not None:
+        check_place(path)
+    elif options.as_json:
+        raise CommandError("--json needs --output: without it the export itself goes to standard output")
     async with target.client("chat") as client:
         with naming_wrong_ids(conversation):
-            export = await client.create_export(conversation, form=form)
+            export = await client.create_export(conversation, form=options.form)
         export = await _finished(client, export)
         if export["state"] != "done" or "url" not in export:
             raise CommandError(f"the export failed: {_why_failed(export)}")
@@ -56,6 +72,9 @@ async def export_file(target: Target, conversation: str | None, *, form: ExportF
         with _progress() as progress:
             size = await download(export["url"], renew, path, progress)
     _say(f"{_counts(export)}, {size:,} bytes" + (f" in {path}" if path is not None else ""))
+    if options.as_json:
+        told = {name: value for name, value in export.items() if not name.startswith("url")}
+        print(json.dumps(told | {"file": str(path), "bytes": size}, ensure_ascii=False))
     if skipped := export.get("skipped", 0):
         _say(f"{counted(skipped, 'message')} could not be read from any store; the file says where")
         return 1

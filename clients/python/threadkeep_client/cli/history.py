@@ -25,7 +25,7 @@ _SECONDS_CHARS: Final = len("2026-01-31T12:00:00")
 async def show_history(target: Target, conversation: str, *, leaf: str | None, as_json: bool) -> int:
     """Print the messages, oldest first."""
     async with target.client("chat") as client:
-        with naming_wrong_ids(conversation, None if leaf == "all" else leaf):
+        with naming_wrong_ids(conversation, leaf=leaf):
             messages = await client.history(conversation, leaf=leaf or await leaf_to_open(client, conversation))
     if as_json:
         for message in messages:
