@@ -7,13 +7,13 @@ from contextlib import suppress
 import msgspec
 from msgspec import UNSET
 
-from threadkeep.domain import frames, ids
-from threadkeep.domain.bounds import PULSE_EVERY_MS
+from threadkeep.domain import frames
 from threadkeep.domain.commands import CreateMessage
 from threadkeep.domain.errors import HotUnavailable, Refused, WarmThrottled, WarmUnavailable, conflict
 from threadkeep.domain.json_values import same
 from threadkeep.domain.model import Caller, ConversationKey, Message, StoredMessage
 from threadkeep.domain.ops import Parts
+from threadkeep.usecases.activity import note_activity
 from threadkeep.usecases.blobs import read_parts
 from threadkeep.usecases.checks import check_metadata, check_parts, mint_or_check
 from threadkeep.usecases.claiming import claim
@@ -25,8 +25,7 @@ from threadkeep.usecases.viewers import tell
 
 def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     """Keep a whole message, under the present leaf unless it forks, and tell those who watch."""
-    now_ms = services.clock.now_ms()
-    identifier = mint_or_check(command.message, now_ms, parent=command.parent)
+    identifier = mint_or_check(command.message, services.clock.now_ms(), parent=command.parent)
     check_metadata(command.metadata)
     check_parts(command.parts)
     _check_scope(caller, command)
@@ -36,7 +35,7 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     if existing is None:
         # Behind the claim, since what is refused is no activity. Before the put: should it fail, the repeated request
         # does both; afterwards, a crash in between would leave a message that nobody counts.
-        _note(services, key, message, now_ms, fork=command.fork)
+        _note(services, key, message, fork=command.fork)
         existing = _put(services, key, message)
     if existing is not None and not same_content(message, existing.message):
         raise conflict("id_taken", "Another message goes by that id; mint a new one.")
@@ -50,23 +49,15 @@ def create(services: Services, caller: Caller, command: CreateMessage) -> Reply:
     return reply if existing is None else reply | {"duplicate": True}
 
 
-def _note(services: Services, key: ConversationKey, message: Message, now_ms: int, *, fork: bool) -> None:
+def _note(services: Services, key: ConversationKey, message: Message, *, fork: bool) -> None:
     """What the table has to say beside the message: that there was activity, and that it is not the only root."""
     try:
         note_root(services, key, message.id, parent=message.parent, role=message.role, may_fork=fork)
-        if not _stands(services, key, message.id, now_ms):
-            services.warm.touch(key, now_ms=now_ms)
+        # A claim does not tell whether it stands: the newest message, and one that forks, get their place again.
+        note_activity(services, key, message.id)
     except WarmUnavailable:
         _release(services, key, message.id)  # nothing was put, so nobody has to wait until the claim is void
         raise
-
-
-def _stands(services: Services, key: ConversationKey, message: str, now_ms: int) -> bool:
-    """Whether it was stored before, which is no activity again. Within the minute that activity is told to, it may be.
-
-    The newest message, and one that forks, get their place again; so the claim does not tell.
-    """
-    return ids.time_ms(message) < now_ms - PULSE_EVERY_MS and services.warm.has_message(key, message)
 
 
 def _put(services: Services, key: ConversationKey, message: Message) -> StoredMessage | None:

@@ -10,6 +10,7 @@ from threadkeep.domain import frames, ops, streams
 from threadkeep.domain.errors import HotUnavailable, Refused, WarmUnavailable, not_found
 from threadkeep.domain.json_values import JsonObject
 from threadkeep.domain.model import ConversationKey, Message, StoredMessage
+from threadkeep.usecases.activity import note_activity
 from threadkeep.usecases.limits import release_stream
 from threadkeep.usecases.live_elsewhere import goes_on_elsewhere, settled_elsewhere, tell_ended
 from threadkeep.usecases.messages import same_content
@@ -106,9 +107,9 @@ def store(services: Services, key: ConversationKey, stored: StoredMessage, *, ow
     Raises:
         WarmUnavailable: it could not be stored, and the stream stays as it is.
     """
+    note_activity(services, key, stored.message.id)
     kept = services.warm.put_message(key.tenant, stored) or stored
-    # Before the seal is done with: should it fail, the repeated close does all of this again.
-    services.warm.touch(key, now_ms=services.clock.now_ms())
+    # Only then the seal is done with: should either fail, the repeated close does all of this again.
     let_go(services, key, kept, owner=owner)
     return Finished(kept.message, same_content(stored.message, kept.message))
 
