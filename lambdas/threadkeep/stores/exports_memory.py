@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
 from collections.abc import Sequence
-from itertools import count
 
 from threadkeep.domain import times
 from threadkeep.domain.bounds import EXPORTS_RUNNING_MAX
@@ -88,7 +88,7 @@ class ExportFilesMemory:
         self.files: dict[tuple[str, str], bytes] = {}
         self.uploads: dict[tuple[str, tuple[str, str]], dict[int, tuple[str, bytes]]] = {}
         self.notes: dict[tuple[str, tuple[str, str]], bytes] = {}
-        self._begun = count(1)
+        self._begun = itertools.count(1)
 
     def begin(self, tenant: str, export: str) -> str:
         """See `ExportFiles`."""
