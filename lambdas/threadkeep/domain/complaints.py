@@ -7,7 +7,11 @@ msgspec says it in a programmer's words, with patterns and its own names of type
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Final
+
+from msgspec import inspect
 
 from threadkeep.domain.ids import ID_OR_ALL_PATTERN, ID_PATTERN
 from threadkeep.domain.uploads import MEDIA_TYPE_PATTERN, SHA256_PATTERN
@@ -31,6 +35,10 @@ _TYPES: Final = {
 _UNITS: Final = {"str": "characters", "array": "items", "object": "fields"}
 _PLACE: Final = re.compile(r"(?s)\A(?P<what>.*) - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`\Z")
 """The last of its like: what stands before may quote a string that looks the same."""
+_LAST: Final = re.compile(r"(?:\.(?P<field>[^.\[\]]+)|(?P<index>\[\d+\]))\Z")
+CHOICES_MAX: Final = 10
+"""More are not named: nobody would read them."""
+_NO_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {}
 _KINDS: Final = [
     (re.compile(pattern, re.DOTALL), words)
     for pattern, words in (
@@ -53,12 +61,38 @@ _KINDS: Final = [
 ]
 
 
-def in_words(complaint: str, *, root: str = "it") -> str:
+@cache
+def choices_of(*structs: type) -> dict[str, tuple[str, ...]]:
+    """What the fields of some structs may be, where that is one of a few words.
+
+    A field that differs among them is not there. Structs that are arrays have their tags under `[0]`.
+    """
+    found: dict[str, set[tuple[str, ...]]] = {}
+    tags: list[str] = []
+    for told in inspect.multi_type_info(structs):
+        if not isinstance(told, inspect.StructType):
+            continue
+        if told.array_like and isinstance(told.tag, str):
+            tags.append(told.tag)
+        for field in told.fields:
+            found.setdefault(field.encode_name, set()).add(_words_of(field.type))
+    same = {name: next(iter(words)) for name, words in found.items() if len(words) == 1}
+    return {name: words for name, words in {**same, "[0]": tuple(tags)}.items() if 0 < len(words) <= CHOICES_MAX}
+
+
+def _words_of(told: inspect.Type) -> tuple[str, ...]:
+    inner = told.types if isinstance(told, inspect.UnionType) else (told,)
+    values = [value for one in inner if isinstance(one, inspect.LiteralType) for value in one.values]
+    return tuple(value for value in values if isinstance(value, str))
+
+
+def in_words(complaint: str, *, root: str = "it", choices: Mapping[str, tuple[str, ...]] = _NO_CHOICES) -> str:
     """A sentence for what msgspec complains of.
 
     Args:
         complaint: its words.
         root: what a complaint about the whole is about.
+        choices: as `choices_of` gives them.
     """
     place = _PLACE.match(complaint)
     what, path = (place["what"], place["path"] or "") if place else (complaint, "")
@@ -70,8 +104,16 @@ def in_words(complaint: str, *, root: str = "it") -> str:
             subject = _subject(path if field is None else f"{path}.{field}", root)
             if place and place["key"]:
                 subject = f"a name in {subject}"
+            named = _at(path, choices) if what.startswith("Invalid ") else ()
+            if named:
+                return _sentence(f"{subject} must be one of {', '.join(f'`{word}`' for word in named)}")
             return _sentence(f"{subject} {words.format_map(_filled(found))}")
     return _sentence(f"{_subject(path, root)} is no JSON, or cut off")
+
+
+def _at(path: str, choices: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    last = _LAST.search(path)
+    return () if last is None else choices.get(last["field"] or last["index"], ())
 
 
 def _filled(found: dict[str, str | None]) -> dict[str, str]:

@@ -6,12 +6,13 @@ A client's object is a ``dict[str, Raw]``: its names are read, its values are no
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
 
-from threadkeep.domain.complaints import in_words
+from threadkeep.domain.complaints import choices_of, in_words
 
 JsonObject = dict[str, Raw]
 
@@ -40,14 +41,15 @@ def read_text(value: Raw | None) -> str | None:
     return _TEXT.decode(value)
 
 
-def complaint(error: msgspec.DecodeError, *, root: str = "it") -> str:
+def complaint(error: msgspec.DecodeError, *, root: str = "it", of: Iterable[type] = ()) -> str:
     """What is wrong with a text, and in which field, as a sentence; nothing of what stands there.
 
     Args:
         error: of decoding it.
         root: what it is about, where the whole is wrong.
+        of: the structs that were to be read; where a field of theirs may be one of a few words, these are named.
     """
-    return in_words(str(error), root=root)
+    return in_words(str(error), root=root, choices=choices_of(*of))
 
 
 def same(one: Any, other: Any) -> bool:

@@ -46,7 +46,7 @@ def read_command(frame: bytes) -> Command:
     try:
         command: Command = _COMMAND.decode(frame)
     except msgspec.ValidationError as error:
-        raise Refused("bad_request", complaint(error, root="the frame")) from error
+        raise Refused("bad_request", complaint(error, root="the frame", of=COMMANDS)) from error
     except msgspec.DecodeError as error:
         raise Refused("bad_request", "The frame must be a JSON object in UTF-8.") from error
     if len(frame) > FRAME_BYTES_MAX:

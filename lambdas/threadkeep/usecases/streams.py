@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import get_args
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -188,7 +189,7 @@ def _read_ops(data: Raw) -> tuple[list[ops.Op], bytes]:
     try:
         decoded = ops.decode(data)
     except msgspec.DecodeError as error:
-        raise Refused("bad_request", f"`ops`: {complaint(error)}") from error
+        raise Refused("bad_request", f"`ops`: {complaint(error, of=get_args(ops.Op))}") from error
     canonical = encode(decoded)
     if len(canonical) > OPS_BYTES_MAX:
         raise Refused("too_large", f"The ops of one append take at most {OPS_BYTES_MAX} bytes; send them in several.")

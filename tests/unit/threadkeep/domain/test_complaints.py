@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 import pytest
@@ -9,7 +9,9 @@ from msgspec import Meta, inspect
 
 from threadkeep.domain import ops
 from threadkeep.domain.commands import COMMANDS
-from threadkeep.domain.complaints import SPELLINGS, in_words
+from threadkeep.domain.complaints import SPELLINGS, choices_of, in_words
+from threadkeep.domain.exports import Format
+from threadkeep.domain.model import Role
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,6 +60,42 @@ def complained(data: bytes, of: Any) -> str:
 )
 def test_every_kind_of_complaint_has_words(data: bytes, of: Any, words: str) -> None:
     assert complained(data, of) == words
+
+
+class Choosing(msgspec.Struct, tag_field="action", tag="a"):
+    role: Literal["user", "tool"] | None = None
+    form: Literal["x"] = "x"
+
+
+class AlsoChoosing(msgspec.Struct, tag_field="action", tag="b"):
+    role: Literal["user", "tool"] = "user"
+    form: Literal["y"] = "y"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{"action": "a", "role": "x"}', "`role` must be one of `tool`, `user`."),
+        (b'{"action": "b", "form": "x"}', "`form` is none of the values that it may be."),
+        (b'{"action": "c"}', "`action` is none of those that there are."),
+    ],
+)
+def test_where_the_choices_are_few_they_are_named(data: bytes, words: str) -> None:
+    with pytest.raises(msgspec.DecodeError) as raised:
+        msgspec.json.decode(data, type=Choosing | AlsoChoosing)
+    assert in_words(str(raised.value), choices=choices_of(Choosing, AlsoChoosing)) == words
+
+
+def test_the_choices_of_requests_and_of_ops_are_those_that_are_read() -> None:
+    assert choices_of(*COMMANDS)["role"] == tuple(sorted(get_args(Role)))
+    assert choices_of(*COMMANDS)["format"] == tuple(sorted(get_args(Format)))
+    with pytest.raises(msgspec.DecodeError) as raised:
+        ops.decode(b'[["sing", 0]]')
+    told = in_words(str(raised.value), choices=choices_of(*get_args(ops.Op)))
+    assert told == "`[0][0]` must be one of `part`, `text`, `set`, `meta`."
+    for kind in choices_of(*get_args(ops.Op))["[0]"]:
+        with pytest.raises(msgspec.DecodeError, match="length"):
+            ops.decode(msgspec.json.encode([[kind]]))
 
 
 @pytest.mark.parametrize("pattern", SPELLINGS)
