@@ -58,6 +58,11 @@ def test_what_is_malformed_is_a_bad_request(body: str) -> None:
     assert refusal(body).code == "bad_request"
 
 
+def test_a_bad_request_names_the_choices_where_they_are_few() -> None:
+    told = refusal('{"action": "export.create", "format": "pdf"}').message
+    assert told == "`format` must be one of `chatgpt`, `jsonl`, `markdown`."
+
+
 def test_a_bad_request_names_the_field() -> None:
     told = refusal('{"action": "conversation.list", "limit": "ten"}').message
     assert told == "`limit` must be a whole number, not a string."
