@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from local.interrupts import interruptible
 from tests.support.conversations import conversation, tombstone
-from tests.support.metered import table
-from tests.support.moto_table import TABLE, empty_table
+from tests.support.dynalite import running_dynalite
+from tests.support.metered import table_client
+from tests.support.moto_table import TABLE
 from threadkeep.domain.model import ConversationKey
+from threadkeep.schema import PARTITION_KEY, SORT_KEY
 from threadkeep.stores.erasures_dynamodb import ErasuresDynamoDB
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
-__all__ = ["table"]
 
 ROOT: Final = Path(__file__).parents[2]
 RUNBOOK: Final = (ROOT / "docs" / "runbook.md").read_text()
@@ -55,16 +54,16 @@ def test_the_page_has_two_commands() -> None:
     assert [command.partition("operations.tombstones ")[2].split()[0] for command in COMMANDS] == ["save", "replay"]
 
 
-def test_tombstones_are_saved_and_replayed_by_the_commands_of_the_page(
-    table: DynamoDBClient, dynalite: str, tmp_path: Path
-) -> None:
-    empty_table(table)
-    erasures, key = ErasuresDynamoDB(table, TABLE), ConversationKey("acme", conversation().id)
-    erasures.put_tombstone(key, tombstone("ann"))
-    file = tmp_path / "saved.jsonl"
-    save, replay = COMMANDS
-    assert run(save, dynalite, file) == f"1 tombstones of {TABLE} saved in {file}\n"
-    empty_table(table)
-    assert erasures.read(key)[0] is None
-    assert run(replay, dynalite, file) == f"1 tombstones put into {TABLE}, 0 stood there already\n"
-    assert erasures.read(key)[0] == tombstone("ann")
+def test_tombstones_are_saved_and_replayed_by_the_commands_of_the_page(tmp_path: Path) -> None:
+    (tmp_path / "dynalite").mkdir()
+    with interruptible(), running_dynalite(tmp_path / "dynalite") as endpoint, closing(table_client(endpoint)) as table:
+        erasures, key = ErasuresDynamoDB(table, TABLE), ConversationKey("acme", conversation().id)
+        erasures.put_tombstone(key, tombstone("ann"))
+        file = tmp_path / "saved.jsonl"
+        save, replay = COMMANDS
+        assert run(save, endpoint, file) == f"1 tombstones of {TABLE} saved in {file}\n"
+        (stands,) = table.scan(TableName=TABLE)["Items"]
+        table.delete_item(TableName=TABLE, Key={name: stands[name] for name in (PARTITION_KEY, SORT_KEY)})
+        assert erasures.read(key)[0] is None
+        assert run(replay, endpoint, file) == f"1 tombstones put into {TABLE}, 0 stood there already\n"
+        assert erasures.read(key)[0] == tombstone("ann")
