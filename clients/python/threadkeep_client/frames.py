@@ -44,16 +44,21 @@ def to_json(value: Any) -> str:
     return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
 
 
+class TooDeepError(ValueError):
+    """JSON that is nested deeper than Python reads at once; it may be none behind that."""
+
+
 def from_json(text: str | bytes) -> Any:
     """A value; numbers as the module says.
 
     Raises:
-        ValueError: It is no JSON, or nested too deeply to read.
+        TooDeepError: It is nested too deeply to read.
+        ValueError: It is no JSON.
     """
     try:
         return json.loads(text, parse_int=_integer, parse_constant=_no_number)
     except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+        raise TooDeepError("nested too deeply") from error
 
 
 def json_bytes(value: Any) -> int:

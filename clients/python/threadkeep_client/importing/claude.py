@@ -17,7 +17,7 @@ from threadkeep_client.importing.draft import Content, Draft, Node, RefusedError
 from threadkeep_client.importing.keeping import PARTS_BYTES_MAX, data_part, drafted, said_by
 from threadkeep_client.importing.spans import Span
 from threadkeep_client.importing.times import to_ms
-from threadkeep_client.importing.values import LEFT_OUT, Outline, Values
+from threadkeep_client.importing.values import LeftOut, Outline, Values
 from threadkeep_client.wire import JsonObject, Part, text_of
 
 _NO_PARENT: Final = "00000000-0000-4000-8000-000000000000"
@@ -128,7 +128,7 @@ def _parts(name: str, message: JsonObject, notes: Counter[str]) -> list[Part]:
     if not any(part["type"] == "text" for part in found):
         if isinstance(text, str) and text:
             found.append({"type": "text", "text": text})
-        elif text is LEFT_OUT:
+        elif isinstance(text, LeftOut):
             found.append(data_part("claude", "text", text, notes))
     for field in ("attachments", "files", "files_v2"):
         for file in files if isinstance(files := message.get(field), list) else []:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from threadkeep_client.frames import holds_halves, json_bytes
 from threadkeep_client.importing.draft import ROLES, Content, Draft, Form, Node, model_of, title_of
 from threadkeep_client.importing.times import to_ms
+from threadkeep_client.importing.values import TOO_DEEP
 from threadkeep_client.wire import JsonObject, Part, Role, Status
 
 METADATA_BYTES_MAX: Final = 16 * 1024
@@ -17,9 +18,11 @@ PARTS_BYTES_MAX: Final = 8 * 1024 * 1024
 """The parts of a message as JSON (section 6)."""
 PARTS_MAX: Final = 1_000
 """The service takes no more parts in one message."""
+JSON_DEPTH_MAX: Final = 64
+"""How deep the service reads JSON, with all that stands around a value."""
 _VALUE_DEPTH_MAX: Final = 40
 _PARTS_DEPTH_MAX: Final = 50
-"""The service reads JSON 64 deep, with all that stands around parts; and there is more around a value."""
+"""There is more around a value than around parts."""
 _RESERVED_BYTES: Final = 256
 """Of a conversation's metadata, for what is found out later: its flags, and where its reader left it."""
 
@@ -200,9 +203,11 @@ def _reason_against(value: Any, depth_max: int) -> str | None:
 
 
 def is_deep(value: Any, depth_max: int) -> bool:
-    """Whether a value is nested deeper than that."""
+    """Whether a value is nested deeper than that, as far as it was read."""
     level = [value]
     for _ in range(depth_max):
+        if any(inner is TOO_DEEP for inner in level):
+            return True
         level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in _inside(outer)]
         if not level:
             return False

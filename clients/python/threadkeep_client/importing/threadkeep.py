@@ -13,7 +13,7 @@ from typing import Any, Final, cast, get_args
 from threadkeep_client.frames import holds_halves
 from threadkeep_client.ids import ID_PATTERN
 from threadkeep_client.importing.draft import Content, Draft, Node, RefusedError, model_of, title_of
-from threadkeep_client.importing.keeping import PARTS_BYTES_MAX
+from threadkeep_client.importing.keeping import JSON_DEPTH_MAX, PARTS_BYTES_MAX, is_deep
 from threadkeep_client.importing.spans import Places
 from threadkeep_client.importing.times import to_ms
 from threadkeep_client.importing.values import LEFT_OUT, Values
@@ -148,6 +148,7 @@ def _content(message: JsonObject) -> Content:
             raise RefusedError(f"the `{name}` of message {source} must be one of {', '.join(known)}")
     if parts is LEFT_OUT:
         raise RefusedError(f"the `parts` of message {source} take more than {PARTS_BYTES_MAX:,} bytes")
+    _check_depth("parts", parts, f"message {source}")
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise RefusedError(f"the `parts` of message {source} must be a list of objects")
     of = f"message {source}"
@@ -165,9 +166,15 @@ def _content(message: JsonObject) -> Content:
 def _object(name: str, value: Any, of: str) -> JsonObject:
     if value is None:
         return {}
+    _check_depth(name, value, of)
     if not isinstance(value, dict):
         raise RefusedError(f"the `{name}` of {of} must be an object")
     return cast("JsonObject", value)
+
+
+def _check_depth(name: str, value: Any, of: str) -> None:
+    if is_deep(value, JSON_DEPTH_MAX):
+        raise RefusedError(f"the `{name}` of {of} must not be nested so deeply")
 
 
 def _note_damage(stretches: list[Any], notes: Counter[str]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from threadkeep_client.frames import from_json
+from threadkeep_client.frames import TooDeepError, from_json
 from threadkeep_client.importing.draft import RefusedError
 from threadkeep_client.importing.spans import Places, Span, inside
 from threadkeep_client.wire import JsonObject
@@ -33,13 +33,19 @@ _SHORTEST_ESCAPE: Final = 5
 
 
 class LeftOut:
-    """Stands for a value that is larger than what is kept. It is no JSON: whatever is to be sent cannot hold it."""
+    """Stands for a value that is not read. It is no JSON: whatever is to be sent cannot hold it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __repr__(self) -> str:
-        return "LEFT_OUT"
+        return self._name
 
 
-LEFT_OUT: Final = LeftOut()
+LEFT_OUT: Final = LeftOut("LEFT_OUT")
+"""It is larger than what is kept."""
+TOO_DEEP: Final = LeftOut("TOO_DEEP")
+"""It is nested deeper than Python reads, far deeper than what is kept."""
 
 
 @dataclass(slots=True)
@@ -53,6 +59,8 @@ class _Budget:
 def read_value(file: BinaryIO, span: Span, *, each_bytes_max: int, depth: int = DEPTH_MAX) -> Any:
     """A value: whole up to `WHOLE_BYTES_MAX`; of a larger object the fields, and LEFT_OUT for those that do not fit.
 
+    What is nested too deeply to be read whole is read by its fields too, with TOO_DEEP for those that are.
+
     Args:
         file: seekable; its place is changed.
         span: where it lies.
@@ -64,7 +72,7 @@ def read_value(file: BinaryIO, span: Span, *, each_bytes_max: int, depth: int = 
     """
     try:
         if span.length <= WHOLE_BYTES_MAX:
-            return _load(file, span)
+            return _load(file, span, depth)
         return _read(file, span, _Budget(each_bytes_max, 2 * each_bytes_max), depth)
     except UnicodeDecodeError as error:
         raise RefusedError("is not UTF-8") from error
@@ -78,12 +86,17 @@ def _read(file: BinaryIO, span: Span, budget: _Budget, depth: int) -> Any:
     if span.length > min(budget.each, budget.left) and _least_bytes(file, span) > min(budget.each, budget.left):
         return LEFT_OUT
     budget.left -= span.length
-    return _load(file, span)
+    return _load(file, span, depth)
 
 
-def _load(file: BinaryIO, span: Span) -> Any:
+def _load(file: BinaryIO, span: Span, depth: int) -> Any:
     file.seek(span.start)
-    return from_json(file.read(span.length).decode())
+    try:
+        return from_json(file.read(span.length).decode())
+    except TooDeepError:
+        if depth and _first_byte(file, span) == b"{":
+            return _read_fields(file, span, _Budget(span.length, span.length), depth)
+        return TOO_DEEP
 
 
 def _read_fields(file: BinaryIO, span: Span, budget: _Budget, depth: int) -> Any:

@@ -189,6 +189,24 @@ def test_content_nested_too_deeply_is_left_out_and_counted(tmp_path: Path) -> No
     assert built.notes["contents_dropped"] == 1
 
 
+@pytest.mark.parametrize("depth", [60, 300, 3_000, 20_000])
+def test_however_deep_it_is_the_rest_of_the_conversation_is_read(tmp_path: Path, depth: int) -> None:
+    """The standard decoder reads some hundreds deep."""
+    said = {"content_type": "multimodal_text", "parts": ["DEEP"]}
+    nodes = {
+        "n": (None, message("n", "user", "", 1.0, content=said) | {"metadata": {"kept": 1, "x": "DEEP"}}),
+        "m": ("n", message("m", "assistant", "next", 2.0)),
+    }
+    path = write(tmp_path / "f", [conversation(nodes, own="DEEP")])
+    path.write_text(path.read_text().replace('"DEEP"', "[" * depth + "]" * depth))
+    built = read_one(path, "c")
+    (part,) = built.messages[0].parts
+    assert (part["type"], part["omitted"]) == ("data", "it is nested too deeply")
+    assert built.messages[0].metadata["imported"]["metadata"] == {"kept": 1}
+    assert text_of(built.messages[1].parts) == "next"
+    assert (built.notes["contents_dropped"], built.notes["metadata_dropped"]) == (1, 2)
+
+
 @pytest.mark.parametrize("depth", range(36, 52))
 def test_at_the_bound_of_depth_one_content_is_left_out_at_most(tmp_path: Path, depth: int) -> None:
     deep: Any = []

@@ -93,6 +93,13 @@ def test_with_new_ids_the_tree_the_order_and_what_names_them_stay(tmp_path: Path
         ({"status": "odd"}, f"the `status` of message {ANSWER} must be one of complete, stopped, failed, interrupted"),
         ({"parts": None, "bytes": 7}, f"the `parts` of message {ANSWER} must be a list of objects"),
         ({"parts": ["text"]}, f"the `parts` of message {ANSWER} must be a list of objects"),
+        *(
+            (
+                {name: json.loads("[" * 300 + "]" * 300)},
+                f"the `{name}` of message {ANSWER} must not be nested so deeply",
+            )
+            for name in ("parts", "metadata")
+        ),
         ({"parent": 7}, f"the `parent` of message {ANSWER} must be the id of another message, or null"),
         ({"parent": CONVERSATION}, f"the parent of message {ANSWER} is not among the messages before it"),
         ({"parent": ANSWER}, f"the parent of message {ANSWER} is not among the messages before it"),

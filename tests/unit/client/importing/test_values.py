@@ -12,7 +12,7 @@ from tests.unit.client.importing.test_spans import CHUNKS, OBJECTS, VALUES
 from threadkeep_client.importing import spans, values
 from threadkeep_client.importing.draft import RefusedError
 from threadkeep_client.importing.spans import Span
-from threadkeep_client.importing.values import LEFT_OUT, Outline, read_value
+from threadkeep_client.importing.values import LEFT_OUT, TOO_DEEP, Outline, read_value
 
 EACH = 100
 
@@ -106,3 +106,25 @@ def test_what_is_no_json_is_refused(tmp_path: Path, data: bytes) -> None:
 def test_what_is_not_utf_8_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(RefusedError, match="is not UTF-8"):
         read(tmp_path / "f", data)
+
+
+def nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+@pytest.mark.parametrize("depth", [3_000, 20_000])
+@pytest.mark.parametrize("is_large", [False, True])
+def test_what_is_nested_deeper_than_can_be_read_is_left_out_where_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int, *, is_large: bool
+) -> None:
+    if is_large:
+        monkeypatch.setattr(values, "WHOLE_BYTES_MAX", 0)
+    deep = nested(depth)
+    path, each = tmp_path / "f", 3 * depth
+    assert read(path, deep, each_bytes_max=each) is TOO_DEEP
+    assert read(path, b'{"a": 1, "b": {"c": %b, "d": [2]}}' % deep, each_bytes_max=each) == {
+        "a": 1,
+        "b": {"c": TOO_DEEP, "d": [2]},
+    }
+    with pytest.raises(RefusedError, match="is not JSON, or cut off"):
+        read(path, b'{"a": tru, "b": %b}' % deep, each_bytes_max=each)
