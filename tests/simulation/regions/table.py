@@ -134,7 +134,7 @@ class Replica:
         key, sort_key = address
         kind, _, name = sort_key.partition("#")
         warm = self.warm
-        by_key = {"gone": warm.gone, "pulse#due": warm.due_at}
+        by_key: dict[str, dict[Any, Any]] = {"gone": warm.gone, "pulse#due": warm.due_at}
         if sort_key in by_key:
             _set(by_key[sort_key], key, value)
             return
