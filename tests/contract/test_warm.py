@@ -421,7 +421,7 @@ def test_ten_written_in_one_millisecond_keep_their_order(store: WarmStore) -> No
 
 def test_once_several_messages_are_roots_none_is_the_first_and_else_nothing_shows_it(store: WarmStore) -> None:
     key, other = create(store), create(store)
-    first, last = put(store, key), put(store, key)
+    first, last = (put(store, key, now_ms=NOW_MS + n) for n in (0, 1))
     store.note_several(key)
     store.note_several(key)
     assert store.read_first(key) == SEVERAL
