@@ -114,6 +114,16 @@ def test_what_the_archive_files_leaves_the_activity_that_another_region_has_note
     assert ending.read(eu) == ending.read(regions.us) == [late, ending.question]
 
 
+def test_our_own_newest_message_counts_where_the_pulse_does_not_say_so(ending: Ending) -> None:
+    """Of two pulses that were written at once the table keeps one: here another region's, with something earlier."""
+    eu = ending.regions.eu
+    earlier = eu.warm.active_at[ending.key]
+    late = eu.message(ending.conversation, ending.question)
+    eu.warm.active_at[ending.key] = earlier
+    assert ending.archived() == ["active"]
+    assert ending.read(eu) == [late, ending.question]
+
+
 def test_a_message_whose_id_is_older_than_its_activity_keeps_the_conversation_as_long_as_any_other(
     regions: Regions,
 ) -> None:
