@@ -22,7 +22,7 @@ def test_an_erasure_begun_by_the_runbooks_job_is_taken_by_eraser_and_herald(regi
     house = regions.eu
     conversation = house.conversation()
     house.ok(LAPTOP, "conversation.delete", conversation=conversation)
-    (written,) = re.findall(r'`(\{"job": "erase".*?\})`', RUNBOOK.read_text(encoding="utf-8"))
+    (written,) = re.findall(r'^(\{"job": "erase".*\})$', RUNBOOK.read_text(encoding="utf-8"), re.MULTILINE)
     job = json.loads(written) | {"tenant": "acme", "conversation": conversation}
     for name in ("eraser", "herald"):
         assert house.run(name, {"Records": [sqs_record(json.dumps(job))]}) == {"batchItemFailures": []}
