@@ -55,7 +55,7 @@ async def test_after_a_deletion_nothing_is_left_anywhere_but_tombstone_and_recei
     live = await client.produce(conversation, parent=large["id"]).open()
     await live.text("going on")
     assert {name.split("/")[0] for name in stores.objects(conversation)} == {"blobs", "bodies", "uploads"}
-    assert len(stores.items(conversation)) == 5
+    assert len(stores.items(conversation)) == 6
     assert stores.hot_keys(conversation)
 
     erasure = await client.delete_conversation(conversation)
@@ -79,7 +79,7 @@ async def test_after_a_deletion_nothing_is_left_anywhere_but_tombstone_and_recei
         for stream in stores.deadlines(key):  # names that the next sweep takes, since nothing stands behind them
             assert hot_valkey(valkey).expire(key, stream) == Unknown()
     lines = {line["store"]: line for line in (await client.get_erasure(conversation))["lines"]}
-    assert lines["table"]["found"] == lines["table"]["removed"] == 5
+    assert lines["table"]["found"] == lines["table"]["removed"] == 6
     assert lines["objects"]["found"] == lines["objects"]["removed"] >= 4
     assert lines["hot"]["found"] == lines["hot"]["removed"] > 0
     assert {line["state"] for line in lines.values()} == {"done"}

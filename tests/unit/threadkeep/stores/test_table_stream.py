@@ -15,7 +15,7 @@ from threadkeep.domain import ids
 from threadkeep.domain.erasure import Landed
 from threadkeep.domain.model import ConversationKey, LiveStream, StoredMessage
 from threadkeep.domain.news import HeadNews, MessageNews, RootsNews, StreamNews
-from threadkeep.schema import PARTITION_KEY, REGION_ATTRIBUTE, SORT_KEY, TTL_ATTRIBUTE
+from threadkeep.schema import PARTITION_KEY, REGION_ATTRIBUTE, SORT_DUE, SORT_KEY, SORT_PULSE, TTL_ATTRIBUTE
 from threadkeep.stores.bodies_memory import BodiesMemory
 from threadkeep.stores.live_dynamodb import LiveDynamoDB
 from threadkeep.stores.table_stream import read_landed, read_news, read_replaced
@@ -36,13 +36,12 @@ def table() -> Iterator[DynamoDBClient]:
 
 
 def item(table: DynamoDBClient, key: ConversationKey, prefix: str) -> dict[str, Any]:
-    """The one item of a conversation whose sort key begins so, as it was written."""
-    found = [
-        item
-        for item in table.scan(TableName=TABLE)["Items"]
-        if item[PARTITION_KEY]["S"].endswith(key.conversation) and item[SORT_KEY]["S"].startswith(prefix)
+    """The one item of a conversation whose sort key is that, or else begins so, as it was written."""
+    items = [
+        item for item in table.scan(TableName=TABLE)["Items"] if item[PARTITION_KEY]["S"].endswith(key.conversation)
     ]
-    (only,) = found
+    named = [item for item in items if item[SORT_KEY]["S"] == prefix]
+    (only,) = named or [item for item in items if item[SORT_KEY]["S"].startswith(prefix)]
     return dict(only)
 
 
@@ -93,7 +92,8 @@ def test_a_changed_head_is_news_and_a_new_one_is_none(table: DynamoDBClient) -> 
     news = HeadNews(tenant=TENANT, conversation=key.conversation)
     assert read_news(change(after, before), EU) == (news,)
     assert read_news(change(after, before), US) == ()
-    assert read_news(change(item(table, key, "pulse")), EU) == ()
+    for sort_key in (SORT_PULSE, SORT_DUE):
+        assert read_news(change(item(table, key, sort_key)), EU) == ()
 
 
 def test_the_only_region_is_named_nowhere(table: DynamoDBClient) -> None:
