@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
@@ -19,6 +20,9 @@ from local.state import CloudState
 from threadkeep_client import Client
 from threadkeep_client.cli.chats import Chat
 from threadkeep_client.cli.comparing import Sent, compare_messages
+
+_BEGUN_S: Final = 60.0
+"""An answer may be whole before the news of it has come to the other region, and then nobody there sees it grow."""
 
 
 @dataclass(kw_only=True)
@@ -91,7 +95,8 @@ def _dialogue(
     def connect(party: Party) -> Client:
         return connected(party, urls[leg.places[party]], key, leg.tally)
 
-    return Dialogue(chat, connect=connect, tally=leg.tally, advance=advance, check=_same_everywhere(leg, urls, key))
+    check = _same_everywhere(leg, urls, key)
+    return Dialogue(chat, connect=connect, tally=leg.tally, begun_s=_BEGUN_S, advance=advance, check=check)
 
 
 def _same_everywhere(leg: Leg, urls: Mapping[str, str], key: SigningKey) -> Check:

@@ -52,6 +52,7 @@ class Dialogue:
         connect: makes the client of a party: the user who asks, their other device that watches, the worker.
         tally: is added to.
         cut: whose socket is cut in the middle of the first answer, and resumed.
+        begun_s: how long the worker waits behind the first piece of an answer until the watcher has seen it begin.
         advance: told of every message that is settled.
         check: looks at the conversation when all has been read back.
     """
@@ -63,6 +64,7 @@ class Dialogue:
         connect: Callable[[Party], Client],
         tally: Tally,
         cut: Cut | None = None,
+        begun_s: float = 0.0,
         advance: Callable[[], None] = lambda: None,
         check: Check | None = None,
     ) -> None:
@@ -70,6 +72,7 @@ class Dialogue:
         self._user, self._device, self._worker = connect("user"), connect("device"), connect("worker")
         self._tally = tally
         self._cut = cut
+        self._begun_s = begun_s
         self._advance = advance
         self._check = check
         self._sent: list[Sent] = []
@@ -138,6 +141,8 @@ class Dialogue:
                 if cut is not None and number == len(pieces) // 2:
                     (self._device if cut == "watcher" else self._worker).connection.cut()
                 await producer.text(piece)
+                if number == 0:
+                    await watcher.until_begun(sent.id, self._begun_s)
                 await asyncio.sleep(_PIECE_EVERY_S)
         self._tally.pieces += len(pieces)
         await watcher.until_settled([sent.id], _SETTLED_S)

@@ -100,7 +100,7 @@ def whoever_watched_what_was_never_his_goes_on_watching(patch: pytest.MonkeyPatc
     patch.setattr(ViewersInMemory, "forget_viewers", lambda *_: None)
 
 
-FOUND_BY: Final = {
+FOUND_BY: Final[dict[Callable[[pytest.MonkeyPatch], None], int]] = {
     nobody_looks_for_another_regions_head: 144,
     nobody_looks_for_another_regions_claim: 28,
     a_head_that_was_written_over_is_not_put_back: 33,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from threadkeep_client.cli.comparing import Sent, compare_message, compare_text
@@ -50,13 +51,16 @@ class Watcher:
 
     async def until_settled(self, ids: list[str], patience_s: float) -> None:
         """Wait until all of them have settled here, or patience ends: `compare` tells what is missing."""
-        try:
+        await self._until(lambda: all(self.seen.get(name, Seen()).message is not None for name in ids), patience_s)
+
+    async def until_begun(self, message: str, patience_s: float) -> None:
+        """Wait until something of it has been seen here, or patience ends."""
+        await self._until(lambda: self.seen.get(message, Seen()).first_at is not None, patience_s)
+
+    async def _until(self, is_so: Callable[[], bool], patience_s: float) -> None:
+        with suppress(TimeoutError):
             async with asyncio.timeout(patience_s), self._moved:
-                await self._moved.wait_for(
-                    lambda: all(name in self.seen and self.seen[name].message is not None for name in ids)
-                )
-        except TimeoutError:
-            return
+                await self._moved.wait_for(is_so)
 
     def compare(self, sent: list[Sent]) -> Iterator[str]:
         """What differs between what was sent and what was seen: settled, and assembled on the way there."""
