@@ -105,7 +105,7 @@ FOUND_BY: Final[dict[Callable[[pytest.MonkeyPatch], None], int]] = {
     nobody_looks_for_another_regions_claim: 28,
     a_head_that_was_written_over_is_not_put_back: 33,
     a_message_that_was_written_over_is_not_put_back: 201,
-    the_hot_tier_keeps_the_message_that_gave_way: 137,
+    the_hot_tier_keeps_the_message_that_gave_way: 443,
     whoever_watched_what_was_never_his_goes_on_watching: 33,
 }
 """Where the first seed that sees it was far: it is looked for from there on, and not at all in what sees nothing."""
