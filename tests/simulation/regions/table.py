@@ -54,7 +54,6 @@ class Overwritten(msgspec.Struct, frozen=True):
     region: str
     address: Address
     standing: Any
-    arriving: Any
 
 
 class Replica:
@@ -115,7 +114,7 @@ class Replica:
         """A write of another region: it counts if it is later than what was written here last."""
         address, standing = change.address, self._seen.get(change.address)
         if address.is_immutable and None not in (standing, change.value) and standing != change.value:
-            self._table.overwritten.append(Overwritten(self.region, address, standing, change.value))
+            self._table.overwritten.append(Overwritten(self.region, address, standing))
         if change.stamp <= self.stamps.get(address, (0, 0)):
             self._table.superseded += 1
             return
